@@ -1,0 +1,1 @@
+"""Device grants and repositories: the store, the commands that manage it, and ``rdc``."""

@@ -1,0 +1,1 @@
+"""Machine set-up: detection, inventory, repositories' daemons, the doctor, and ``renet``."""

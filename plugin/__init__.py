@@ -1,0 +1,1 @@
+"""The gate: a Docker authorization plugin that admits a device only by a grant."""

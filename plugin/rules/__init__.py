@@ -1,0 +1,1 @@
+"""The rules: one module for each way in that the gate closes."""

@@ -1,0 +1,1 @@
+"""CDI specs: names, the reader, the writer, and the specs that are generated from sysfs."""

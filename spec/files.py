@@ -1,0 +1,42 @@
+"""Replacing a file so that a reader sees the old one or the new one, and a crash loses neither."""
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+
+def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:
+    """Put `content` at `path` in one step that survives a crash.
+
+    The content goes to a temporary file in the same directory, is fsynced and renamed over `path`, and
+    the directory is fsynced. dockerd notices a CDI spec by that rename: it watches write, remove and
+    rename, and a rename from another directory would not reach it.
+
+    Missing directories are made (0755). Raises `OSError`; `path` is then as it was and nothing is left
+    beside it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A leading dot and no known suffix: neither dockerd nor our reader takes it for a spec.
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            Path(temporary).unlink()
+        raise
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make a rename or removal in the directory `path` durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -3,7 +3,11 @@
 import contextlib
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Generic, TypeVar
+
+ValueT = TypeVar("ValueT")
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:
@@ -40,3 +44,31 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+class CachedFile(Generic[ValueT]):
+    """What `read` makes of the file at `path`, read again only when the file has changed.
+
+    A change is a new inode, size, modification or status-change time: `replace_file` always makes one. A
+    file that cannot be read is not remembered: `current` raises what `read` raises until it can.
+    """
+
+    def __init__(self, path: Path, read: Callable[[], ValueT]) -> None:
+        self._path = path
+        self._read = read
+        self._known: tuple[tuple[int, ...] | None, ValueT] | None = None
+
+    def current(self) -> ValueT:
+        """The value of the file as it is now."""
+        signature = self._signature()
+        if self._known is None or self._known[0] != signature:
+            # The signature is taken before the content: a change in between is seen the next time.
+            self._known = (signature, self._read())
+        return self._known[1]
+
+    def _signature(self) -> tuple[int, ...] | None:
+        try:
+            stat = self._path.stat()
+        except FileNotFoundError:
+            return None
+        return (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)

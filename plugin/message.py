@@ -1,0 +1,38 @@
+"""The authorization protocol's messages: the bytes that dockerd sends, as a request to judge."""
+
+import base64
+import binascii
+import json
+
+from plugin.decide import Request
+from plugin.denial import Denial, DenialError
+
+
+def parse(message: bytes) -> Request:
+    """Read an ``AuthZPlugin.AuthZReq`` message.
+
+    The target is ``RequestUri`` or ``RequestURI``, by engine version. The body is None where dockerd did
+    not show one. Raises `DenialError` for anything else: after a dropped connection dockerd repeats its
+    call with an empty body, and that must not pass for a request without content.
+    """
+    try:
+        fields = json.loads(message.decode("utf-8"))
+        method = fields["RequestMethod"]
+        target = fields["RequestUri"] if "RequestUri" in fields else fields["RequestURI"]
+        encoded = fields.get("RequestBody")
+        if not isinstance(method, str) or not isinstance(target, str):
+            raise _unreadable("the method or the target is no text")
+        body = None if encoded is None else base64.b64decode(encoded, validate=True)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
+        raise _unreadable(f"{type(error).__name__}: {error}") from error
+    return Request(method, target, body)
+
+
+def _unreadable(why: str) -> DenialError:
+    return DenialError(
+        Denial(
+            "unreadable-request",
+            f"dockerd's message to the gate cannot be read ({why})",
+            "Send the request again; if it is refused again, tell the operator of this machine",
+        )
+    )

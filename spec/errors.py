@@ -78,3 +78,9 @@ class BusyError(RediaccError):
 
     code = "busy"
     exit_status = 15
+
+
+class StorageError(RediaccError):
+    """A file could not be written: a full disk, a read-only file system. Nothing has changed."""
+
+    code = "storage"

@@ -53,6 +53,11 @@ class Layout:
         return self.root / "etc/rediacc/gpu/grants.lock"
 
     @property
+    def generations(self) -> Path:
+        """The last few states of the grants and of the register, to restore one from."""
+        return self.root / "etc/rediacc/gpu/generations"
+
+    @property
     def register(self) -> Path:
         """The repositories of the machine."""
         return self.root / "etc/rediacc/repositories.json"

@@ -105,17 +105,20 @@ def _read_trusted(path: Path) -> bytes | None:
             "it is a symbolic link" if error.errno == errno.ELOOP else f"it cannot be read: {error.strerror}"
         )
         raise untrusted(path, problem) from error
-    with os.fdopen(descriptor, "rb") as file:
-        state = os.fstat(descriptor)
-        if not stat.S_ISREG(state.st_mode):
-            raise untrusted(path, "it is no regular file")
-        if state.st_uid not in {0, os.geteuid()}:
-            raise untrusted(path, f"it belongs to user {state.st_uid}, not to root")
-        if state.st_mode & 0o022:
-            raise untrusted(
-                path, f"others than its owner may write it (mode {stat.S_IMODE(state.st_mode):04o})"
-            )
-        try:
+    try:
+        _check_owner(path, os.fstat(descriptor))
+        with os.fdopen(os.dup(descriptor), "rb") as file:
             return file.read()
-        except OSError as error:
-            raise untrusted(path, f"it cannot be read: {error.strerror}") from error
+    except OSError as error:
+        raise untrusted(path, f"it cannot be read: {error.strerror}") from error
+    finally:
+        os.close(descriptor)
+
+
+def _check_owner(path: Path, state: os.stat_result) -> None:
+    if not stat.S_ISREG(state.st_mode):
+        raise untrusted(path, "it is no regular file")
+    if state.st_uid not in {0, os.geteuid()}:
+        raise untrusted(path, f"it belongs to user {state.st_uid}, not to root")
+    if state.st_mode & 0o022:
+        raise untrusted(path, f"others than its owner may write it (mode {stat.S_IMODE(state.st_mode):04o})")

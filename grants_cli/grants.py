@@ -93,7 +93,7 @@ class Grants:
         return frozenset(grant.device for grant in self.of(guid) if grant.is_live(now))
 
     def replaced(self, guid: str, grants: Iterable[Grant]) -> "Grants":
-        """These grants with `grants` as the only ones of the repository `guid`."""
+        """These grants with `grants` as the only ones of the repository `guid`, sorted by device."""
         mine = tuple(sorted(grants, key=lambda grant: grant.device))
         others = {key: value for key, value in self.by_guid.items() if key != guid}
         return Grants(MappingProxyType({**others, guid: mine} if mine else others))

@@ -60,23 +60,17 @@ def check_socket_lengths(layout: Layout, ref: Ref) -> None:
             )
 
 
-def add(transaction: Transaction, repository: Repository) -> None:
+def add(transaction: Transaction, repository: Repository, action: str) -> None:
     """Register `repository`, without any grant; raises `RefusedError` when something of it is taken."""
     register = transaction.register.with_new(repository)
     # Its GUID may be one that an operator chose, and that had grants once.
-    if transaction.grants.of(repository.guid):
-        transaction.save_grants(transaction.grants.replaced(repository.guid, ()))
-    transaction.save_register(register)
+    transaction.commit(action, transaction.grants.replaced(repository.guid, ()), register)
 
 
 def delete(transaction: Transaction, repository: Repository) -> None:
-    """Remove `repository` with all its grants.
-
-    The grants go first: a crash in between leaves a repository without grants, never grants without one.
-    """
-    if transaction.grants.of(repository.guid):
-        transaction.save_grants(transaction.grants.replaced(repository.guid, ()))
-    transaction.save_register(transaction.register.without(repository.guid))
+    """Remove `repository` with all its grants."""
+    grants = transaction.grants.replaced(repository.guid, ())
+    transaction.commit("repository-delete", grants, transaction.register.without(repository.guid))
 
 
 def rename(transaction: Transaction, repository: Repository, ref: Ref, places: Places) -> Repository:
@@ -84,5 +78,5 @@ def rename(transaction: Transaction, repository: Repository, ref: Ref, places: P
     renamed = replace(
         repository, ref=ref, socket=places.socket, data_root=places.data_root, daemon_json=places.daemon_json
     )
-    transaction.save_register(transaction.register.replaced(renamed))
+    transaction.commit("repository-rename", register=transaction.register.replaced(renamed))
     return renamed

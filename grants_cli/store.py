@@ -12,6 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import cast
 
+from grants_cli import audit, generations
+from grants_cli.audit import State
 from grants_cli.documents import VERSION, Kind, encode, read_document, untrusted
 from grants_cli.grants import GrantRecord, Grants
 from grants_cli.lock import TIMEOUT, machine_lock
@@ -26,24 +28,34 @@ _MODE = 0o600
 
 def read_grants(layout: Layout) -> Grants:
     """All grants of the machine; raises `UntrustedError`."""
-    document = read_document(layout.grants, Kind.GRANTS)
+    return grants_at(layout.grants)
+
+
+def read_register(layout: Layout) -> Register:
+    """All repositories of the machine; raises `UntrustedError`."""
+    return register_at(layout.register)
+
+
+def grants_at(path: Path) -> Grants:
+    """The grants that the file at `path` states, none where it is missing; raises `UntrustedError`."""
+    document = read_document(path, Kind.GRANTS)
     if document is None:
         return Grants()
     try:
         return Grants.from_records(cast(Mapping[str, list[GrantRecord]], document["grants"]))
     except ValueError as error:
-        raise untrusted(layout.grants, str(error)) from error
+        raise untrusted(path, str(error)) from error
 
 
-def read_register(layout: Layout) -> Register:
-    """All repositories of the machine; raises `UntrustedError`."""
-    document = read_document(layout.register, Kind.REPOSITORIES)
+def register_at(path: Path) -> Register:
+    """The repositories that the file at `path` states, none where it is missing; raises `UntrustedError`."""
+    document = read_document(path, Kind.REPOSITORIES)
     if document is None:
         return Register()
     try:
         return Register.from_records(cast(Mapping[str, RepositoryRecord], document["repositories"]))
     except ValueError as error:
-        raise untrusted(layout.register, str(error)) from error
+        raise untrusted(path, str(error)) from error
 
 
 def cached_grants(layout: Layout) -> CachedFile[Grants]:
@@ -67,18 +79,53 @@ class Transaction:
         self.grants = read_grants(layout)
         self.register = read_register(layout)
 
-    def save_grants(self, grants: Grants) -> None:
-        """Make `grants` the machine's, without those that have expired; raises `StorageError`."""
-        grants = grants.swept(self.now)
-        document: dict[str, object] = {"version": VERSION, "grants": grants.to_records()}
-        _replace(self._layout.grants, encode(document, Kind.GRANTS))
-        self.grants = grants
+    def commit(self, action: str, grants: Grants | None = None, register: Register | None = None) -> None:
+        """Make `grants` and `register` the machine's, where they are given, and record it as `action`.
 
-    def save_register(self, register: Register) -> None:
-        """Make `register` the machine's repositories; raises `StorageError`."""
-        document: dict[str, object] = {"version": VERSION, "repositories": register.to_records()}
-        _replace(self._layout.register, encode(document, Kind.REPOSITORIES))
-        self.register = register
+        Grants that have expired are swept. When this returns, the change and its line in the audit log
+        are on the disk. Raises `StorageError`: the file that could not be written is as it was, and so is
+        every file after it. The grants are written first, so that a repository that goes never leaves
+        grants behind.
+        """
+        before = State(self.grants, self.register)
+        after = State((grants or self.grants).swept(self.now), register or self.register)
+        writes = []
+        if after.grants != before.grants:
+            writes.append((Kind.GRANTS, self._layout.grants, grants_document(after.grants)))
+        if after.register != before.register:
+            writes.append((Kind.REPOSITORIES, self._layout.register, register_document(after.register)))
+        if not writes:
+            return
+        number = generations.next_number(self._layout.generations)
+        line = audit.entry(action, self.now, number, before, after)
+        audit.append(self._layout.audit_log, line)
+        written: list[str] = []
+        try:
+            for kind, path, content in writes:
+                self._write(kind, path, content, number)
+                written.append(path.name)
+        except StorageError as error:
+            if written:
+                error.message += f"; {written[0]} has been changed already"
+            with contextlib.suppress(StorageError):
+                audit.append(self._layout.audit_log, audit.failure(line, error.message))
+            raise
+        self.grants, self.register = after.grants, after.register
+
+    def _write(self, kind: Kind, path: Path, content: bytes, number: int) -> None:
+        remove_leftovers(path)
+        generation = None
+        try:
+            generation = generations.keep(self._layout.generations, kind, number, content)
+            replace_file(path, content, _MODE)
+        except OSError as error:
+            if generation:
+                generations.drop(generation)
+            raise StorageError(
+                f"cannot write {path}: {error.strerror}; it is as it was",
+                "make room or make it writable, then repeat the command",
+            ) from error
+        generations.prune(self._layout.generations, kind)
 
 
 class GrantStore:
@@ -109,11 +156,18 @@ class GrantStore:
             yield Transaction(self._layout, utc_now())
 
 
-def _replace(path: Path, content: bytes) -> None:
-    try:
-        replace_file(path, content, _MODE)
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {path}: {error.strerror}; it is as it was",
-            "make room or make it writable, then repeat the command",
-        ) from error
+def remove_leftovers(path: Path) -> None:
+    """Remove what writers that were killed left beside `path`: under the lock, nobody else is writing."""
+    for leftover in path.parent.glob(f".{path.name}.*.tmp"):
+        with contextlib.suppress(OSError):
+            leftover.unlink()
+
+
+def grants_document(grants: Grants) -> bytes:
+    """The content of the file that states `grants`."""
+    return encode({"version": VERSION, "grants": grants.to_records()}, Kind.GRANTS)
+
+
+def register_document(register: Register) -> bytes:
+    """The content of the file that states `register`."""
+    return encode({"version": VERSION, "repositories": register.to_records()}, Kind.REPOSITORIES)

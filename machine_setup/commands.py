@@ -42,7 +42,7 @@ def adopt(
             managed=False,
             created_at=transaction.now,
         )
-        repositories.add(transaction, repository)
+        repositories.add(transaction, repository, "repository-adopt")
     plugin = layout().plugin_socket(repository.slug)
     emit(
         {"guid": identity, **repository.to_record(), "plugin": plugin.stem},

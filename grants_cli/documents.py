@@ -27,6 +27,7 @@ class Kind(Enum):
 
     GRANTS = "grants"
     REPOSITORIES = "repositories"
+    INVENTORY = "inventory"
 
 
 def schema(kind: Kind) -> dict[str, object]:
@@ -68,6 +69,8 @@ def decode(content: bytes, kind: Kind, source: str) -> dict[str, object]:
 def encode(document: dict[str, object], kind: Kind) -> bytes:
     """`document` as the file has it; raises `UntrustedError` rather than write what it would not read."""
     _check(document, kind, f"the new {kind.value}.json")
+    if kind is Kind.INVENTORY:  # people read it, and a dry run shows its difference line by line
+        return json.dumps(document, ensure_ascii=False, indent=2).encode() + b"\n"
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 

@@ -48,7 +48,7 @@ class FileReport:
 
 def inspect(layout: Layout) -> list[FileReport]:
     """What can be said about each file, without changing anything."""
-    return [_inspect(layout, kind) for kind in Kind]
+    return [_inspect(layout, kind) for kind in (Kind.GRANTS, Kind.REPOSITORIES)]
 
 
 def _inspect(layout: Layout, kind: Kind) -> FileReport:

@@ -1,6 +1,6 @@
 """A denial: which rule, which field, what is refused, and what to do instead."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -8,18 +8,25 @@ class Denial:
     """Why a request is refused, for a person who has never heard of the gate.
 
     `rule` is an id of ``docs/rules.md``; `message` says what is refused and `fix` what to do instead,
-    each one sentence without its full stop; `field` is the place in the body, ``HostConfig.Devices``.
+    each one sentence without its full stop; `field` is the place in the body, ``HostConfig.Devices[0]``,
+    empty where the whole request is meant. `devices` are the CDI names concerned.
     """
 
     rule: str
     message: str
     fix: str
     field: str = ""
+    devices: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """What the user of the Docker client reads."""
         return f"{self.message}. {self.fix}"
+
+    def within(self, field: str) -> "Denial":
+        """The same denial, its place below `field`."""
+        separator = "" if not self.field or self.field.startswith("[") else "."
+        return replace(self, field=f"{field}{separator}{self.field}")
 
 
 class DenialError(Exception):
@@ -28,3 +35,15 @@ class DenialError(Exception):
     def __init__(self, denial: Denial) -> None:
         super().__init__(denial.text)
         self.denial = denial
+
+
+READ_FIX = "Send it as the docker command does, in the exact spelling of the Docker API"
+
+
+def unreadable(what: str, field: str = "") -> DenialError:
+    """The error for what dockerd might read in another way than the gate."""
+    return DenialError(
+        Denial(
+            "unreadable-request", f"the gate cannot read this request with certainty: {what}", READ_FIX, field
+        )
+    )

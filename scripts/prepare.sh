@@ -1,7 +1,7 @@
 # Set-up that scripts/test and scripts/demo share; sourced by them, from the root of the checkout.
 #
 #   prepare_packages COMMAND:PACKAGE…   installs with apt what is missing, as root
-#   prepare_python [EXTRA]              .venv with this checkout in it, EXTRA being an extra of pyproject.toml
+#   prepare_python                      .venv with this checkout in it, and what its development needs
 #   prepare_engine [NAME]               a Docker to drive; sets ENGINE_PATH
 #
 # Each says what takes time and, where it can't go on, one sentence on stderr; the exit status is then 1.
@@ -43,16 +43,16 @@ prepare_packages() {
 }
 
 prepare_python() {
-  local extra=${1:+[$1]} python stamp
+  local python stamp
   if ! python=$(_python); then
     prepare_packages "python3.11-or-newer:python3" "python3-venv:python3-venv"
     python=$(_python) || stop_because "Python 3.11 or newer, with its venv module, is needed"
   fi
-  stamp="$extra $(cksum <pyproject.toml)"
+  stamp=$(cksum <pyproject.toml)
   [ -x $VENV/bin/python ] && [ "$(cat $VENV/installed 2>/dev/null || true)" = "$stamp" ] && return
   say "installing this checkout into $VENV …"
   "$python" -m venv --clear $VENV || stop_because "the virtual environment $PWD/$VENV could not be made"
-  $VENV/bin/python -m pip install --quiet --quiet --disable-pip-version-check --editable ".$extra" ||
+  $VENV/bin/python -m pip install --quiet --quiet --disable-pip-version-check --editable ".[dev]" ||
     stop_because "pip could not install this checkout and what it needs"
   printf '%s\n' "$stamp" >$VENV/installed
 }

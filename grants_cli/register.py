@@ -13,7 +13,13 @@ from grants_cli.times import from_text, to_text
 from spec.errors import NotFoundError, RefusedError
 
 
-class RepositoryRecord(TypedDict):
+class _Optional(TypedDict, total=False):
+    execRoot: str
+    group: str
+    subnet: str
+
+
+class RepositoryRecord(_Optional):
     """A repository as the file has it."""
 
     ref: str
@@ -36,6 +42,12 @@ class Repository:
     #: Whether renet made the daemon, rather than adopted one that existed.
     managed: bool
     created_at: datetime
+    #: Where its daemon keeps the state of what runs; `None` where nobody said.
+    exec_root: Path | None = None
+    #: The group that may use the socket; empty for root alone.
+    group: str = ""
+    #: The addresses of its bridge and of its tenant's networks (CIDR); empty where renet made no network.
+    subnet: str = ""
 
     @property
     def slug(self) -> str:
@@ -44,7 +56,7 @@ class Repository:
 
     def to_record(self) -> RepositoryRecord:
         """The repository as the file has it."""
-        return {
+        record: RepositoryRecord = {
             "ref": str(self.ref),
             "socket": str(self.socket),
             "dataRoot": str(self.data_root),
@@ -52,6 +64,13 @@ class Repository:
             "managed": self.managed,
             "createdAt": to_text(self.created_at),
         }
+        if self.exec_root:
+            record["execRoot"] = str(self.exec_root)
+        if self.group:
+            record["group"] = self.group
+        if self.subnet:
+            record["subnet"] = self.subnet
+        return record
 
     @classmethod
     def from_record(cls, guid: str, record: RepositoryRecord) -> "Repository":
@@ -64,6 +83,9 @@ class Repository:
             Path(record["daemonJson"]),
             record["managed"],
             from_text(record["createdAt"]),
+            Path(record["execRoot"]) if "execRoot" in record else None,
+            record.get("group", ""),
+            record.get("subnet", ""),
         )
 
 

@@ -46,7 +46,7 @@ class Places:
     @classmethod
     def managed(cls, layout: Layout, ref: Ref, guid: str) -> "Places":
         """Where renet puts the daemon of the repository `ref` when it makes it."""
-        return cls(layout.docker_socket(ref.slug), layout.repository_dir(guid), layout.daemon_json(ref.slug))
+        return cls(layout.docker_socket(ref.slug), layout.data_root(guid), layout.daemon_json(ref.slug))
 
 
 def check_socket_lengths(layout: Layout, ref: Ref) -> None:

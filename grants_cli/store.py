@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import cast
 
-from grants_cli import audit, generations
+from grants_cli import audit, generations, views
 from grants_cli.audit import State
 from grants_cli.documents import VERSION, Kind, encode, read_document, untrusted
 from grants_cli.grants import GrantRecord, Grants
@@ -100,7 +100,15 @@ class Transaction:
         line = audit.entry(action, self.now, number, before, after)
         audit.append(self._layout.audit_log, line)
         written: list[str] = []
+        # Inside the transaction: no other change of grants comes between the files and the views.
+        affected = [
+            repository
+            for repository in after.register.repositories
+            if before.grants.of(repository.guid) != after.grants.of(repository.guid)
+            or repository.slug not in before.register.by_slug
+        ]
         try:
+            views.narrow(self._layout, affected, before.grants, after.grants)
             for kind, path, content in writes:
                 self._write(kind, path, content, number)
                 written.append(path.name)
@@ -111,6 +119,7 @@ class Transaction:
                 audit.append(self._layout.audit_log, audit.failure(line, error.message))
             raise
         self.grants, self.register = after.grants, after.register
+        views.refresh(self._layout, affected, after.grants, self.now)
 
     def _write(self, kind: Kind, path: Path, content: bytes, number: int) -> None:
         remove_leftovers(path)

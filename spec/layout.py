@@ -92,3 +92,24 @@ class Layout:
     def repository_dir(self, guid: str) -> Path:
         """What belongs to the repository `guid`: its daemon's data root and its files."""
         return self.root / "var/lib/rediacc/repos" / guid
+
+    def data_root(self, guid: str) -> Path:
+        """The data root of the daemon of the repository `guid`, where we start it."""
+        return self.repository_dir(guid) / "docker"
+
+    def exec_root(self, guid: str) -> Path:
+        """The state of that daemon while it runs; short, since the sockets below it have long names."""
+        return self.root / "run/rediacc/exec" / guid.replace("-", "")[:12]
+
+    def shim_dir(self, guid: str) -> Path:
+        """Where the shims of that daemon's containers keep their sockets; it sees it as /run/containerd."""
+        return self.root / "run/rediacc/shims" / guid.replace("-", "")[:12]
+
+    def view_dir(self, slug: str) -> Path:
+        """The CDI specs cut down to what is granted to the repository `slug`: its daemon's /etc/cdi."""
+        return self.root / "run/rediacc/cdi" / slug
+
+    @property
+    def unit_dir(self) -> Path:
+        """Where an administrator's systemd units are."""
+        return self.root / "etc/systemd/system"

@@ -25,7 +25,7 @@ class Ref:
         match = _REF.fullmatch(text)
         if match is None:
             raise InvalidNameError(
-                f"{text!r} is not a repository name",
+                f"{text!r} is not a repository name: {_complaint(text)}",
                 "it is name[:tag], each of 1 to 63 lower-case letters, digits and inner hyphens: gpu-a:test",
             )
         return cls(match[1], match[2] or "")
@@ -37,3 +37,23 @@ class Ref:
 
     def __str__(self) -> str:
         return f"{self.name}:{self.tag}" if self.tag else self.name
+
+
+def _complaint(text: str) -> str:
+    """What keeps `text` from being a ref, as the first offending character where there is one."""
+    if text.count(":") > 1:
+        return f"a second ':' at position {text.index(':', text.index(':') + 1) + 1}"
+    for position, character in enumerate(text, 1):
+        if not (character.isascii() and (character.isdigit() or character.islower() or character in "-:")):
+            return f"{character!r} at position {position}"
+    position = 1
+    for label in text.split(":"):
+        if not label:
+            return "it is empty" if ":" not in text else "nothing on one side of ':'"
+        for place in (0, len(label) - 1):
+            if label[place] == "-":
+                return f"'-' at position {position + place}, the {'end' if place else 'start'} of a label"
+        if len(label) > 63:
+            return f"{len(label)} characters; 63 are allowed"
+        position += len(label) + 1
+    raise AssertionError(text)

@@ -15,6 +15,7 @@ _GPU = LazyGroup(
     lazy={
         "explain": "plugin.commands:explain",
         "grant": "grants_cli.commands.grant:grant",
+        "grants": "grants_cli.commands.grants:grants",
         "list": "grants_cli.commands.list:list_command",
         "revoke": "grants_cli.commands.revoke:revoke",
     },

@@ -1,0 +1,1 @@
+"""Reaching other machines: their addresses, the way there, and what ``renet`` answers."""

@@ -1,0 +1,113 @@
+"""How answers look to a person: within 80 columns on a terminal, whole when piped."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import click
+
+from grants_cli.remote.answers import Inventory, LiveGrant, Record, Repository, names, text
+from grants_cli.remote.fleet import Outcome
+from spec.console import print_table, say
+
+
+def gpus(machine: str, inventory: Inventory, grants: Sequence[LiveGrant], now: datetime) -> None:
+    """Print the cards of `machine`, and who may use which device at this moment."""
+    platform = {"native": "native", "wsl": "WSL"}.get(inventory.platform, inventory.platform)
+    click.echo(f"{machine}: {platform}, inventory {age(inventory.generated, now)}")
+    for warning in inventory.warnings:
+        say(f"warning: {machine}: {warning}")
+    if inventory.gpus:
+        rows = [
+            (str(gpu.index), gpu.name, gpu.driver or "-", f"{gpu.memory} MiB" if gpu.memory else "-")
+            for gpu in inventory.gpus
+        ]
+        print_table(("#", "GPU", "DRIVER", "MEMORY"), rows)
+    else:
+        click.echo("no GPU")
+    if inventory.devices or grants:
+        click.echo()
+        print_table(("DEVICE", "GRANTED TO"), _devices(inventory, grants))
+
+
+def _devices(inventory: Inventory, grants: Sequence[LiveGrant]) -> list[tuple[str, str]]:
+    holders: dict[str, list[str]] = defaultdict(list)
+    for grant in grants:
+        holders[grant.device].append(_holder(grant))
+    # A grant may outlive its device's spec: it is shown all the same.
+    gone = [f"{name} (no spec defines it)" for name in sorted(set(holders) - set(inventory.devices))]
+    named = [(name, ", ".join(sorted(holders[name])) or "-") for name in inventory.devices]
+    return named + [(line, ", ".join(sorted(holders[line.split()[0]]))) for line in gone]
+
+
+def _holder(grant: LiveGrant) -> str:
+    notes = [
+        *(["exclusive"] if grant.exclusive else []),
+        *([f"until {grant.expires}"] if grant.expires else []),
+    ]
+    return f"{grant.repository} ({', '.join(notes)})" if notes else grant.repository
+
+
+def change(machine: str, answer: Record) -> None:
+    """Print what a grant or a revocation on `machine` changed, and what was so before."""
+    where = f"{text(answer, 'repository')} on {machine}"
+    would = "would be " if answer.get("dryRun") else ""
+    for verb in ("granted", "revoked"):
+        for device in names(answer, verb):
+            click.echo(f"{device}: {would}{verb}, {where}")
+        if verb in answer:
+            for device in names(answer, "already"):
+                click.echo(f"{device}: {'granted' if verb == 'granted' else 'not granted'} before, {where}")
+    for container in names(answer, "containers"):
+        say(f"note: {container} still holds it")
+
+
+def grants_of(name: str, grants: Sequence[LiveGrant]) -> None:
+    """Print the grants of one repository."""
+    if not grants:
+        click.echo(f"{name} has no grants")
+        return
+    rows = [(g.device, "yes" if g.exclusive else "no", g.expires or "never") for g in grants]
+    print_table(("DEVICE", "EXCLUSIVE", "EXPIRES"), rows)
+
+
+def repositories(found: Sequence[tuple[str, Repository]]) -> None:
+    """Print repositories with the machines they are on."""
+    rows = [
+        (machine, repository.ref, text(repository.record, "state") or "-") for machine, repository in found
+    ]
+    print_table(("MACHINE", "REPOSITORY", "STATE"), rows)
+
+
+def outcomes(all_of_them: Sequence[Outcome[object]]) -> None:
+    """Print what became of each machine, to stderr: failures by name, with what to do."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        console = Console(stderr=True, highlight=False, width=10_000)
+    table = Table("MACHINE", "RESULT", "AFTER", box=None, pad_edge=False)
+    for outcome in sorted(all_of_them, key=lambda o: (o.error is not None, o.machine)):
+        result = Text(outcome.error.message if outcome.error else "done")
+        if outcome.error and outcome.error.hint:
+            result.append(f"\nhint: {outcome.error.hint}")
+        table.add_row(outcome.machine.name, result, f"{outcome.seconds:.1f} s")
+    console.print(table)
+
+
+def age(moment: str, now: datetime | None = None) -> str:
+    """How long ago `moment` (UTC as text) was, in the largest fitting unit."""
+    try:
+        then = datetime.fromisoformat(moment)
+    except ValueError:
+        return "of unknown age"
+    seconds = ((now or datetime.now(UTC)) - then).total_seconds()
+    if seconds < 0:
+        return "from the future: check the clocks"
+    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {unit}{'' if count == 1 else 's'} old"
+    return "new"

@@ -17,6 +17,8 @@ from spec.layout import Layout
 
 #: The machine that `rdc` itself runs on.
 LOCAL = "local"
+#: How long a command waits for another that changes the file.
+LOCK_SECONDS = 5.0
 
 
 @dataclass(frozen=True, order=True)
@@ -168,13 +170,13 @@ def write(machines: Machines, path: Path | None = None) -> None:
 
 @contextmanager
 def lock(path: Path | None = None) -> Iterator[None]:
-    """Keep others from changing the file at `path`; raises `BusyError` when one does for 5 seconds."""
+    """Keep others from changing the file at `path`; raises `BusyError` when one does for `LOCK_SECONDS`."""
     import portalocker  # noqa: PLC0415 - only the commands that change the file need it
 
     path = path or config_path()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
-        with portalocker.Lock(path.with_suffix(".lock"), "a", timeout=5):
+        with portalocker.Lock(path.with_suffix(".lock"), "a", timeout=LOCK_SECONDS):
             yield
     except portalocker.LockException:
         raise BusyError(f"another rdc is changing {path}", "try again in a moment") from None

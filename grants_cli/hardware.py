@@ -3,6 +3,7 @@
 import os
 import re
 import stat
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -10,10 +11,10 @@ from pathlib import Path
 from grants_cli.overlap import Footprint, Identity, Node, footprint
 from spec.layout import Layout
 from spec.model import ContainerEdits, DeviceNode
+from spec.sysfs import RenderNode, render_nodes
 
 _DRI_NODE = re.compile(r".*/dev/dri/((?:card|renderD)[0-9]+)")
 _NVIDIA_NODE = re.compile(r".*/dev/nvidia([0-9]+)")
-_PCI_ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.IGNORECASE)
 _MINOR = re.compile(rb"^Device Minor:\s*([0-9]+)\s*$", re.MULTILINE)
 
 
@@ -24,8 +25,7 @@ class Hardware:
     """
 
     def __init__(self, layout: Layout) -> None:
-        self._drm = layout.root / "sys/class/drm"
-        self._nvidia = layout.root / "proc/driver/nvidia/gpus"
+        self._root = layout.root
 
     def footprint(self, edits: ContainerEdits) -> Footprint:
         """The hardware that `edits` give to a container."""
@@ -43,18 +43,18 @@ class Hardware:
     def _card(self, path: str) -> tuple[str, tuple[str, ...]]:
         """The PCI address of the card of the node at `path`, and the DRI nodes of the same card."""
         if match := _DRI_NODE.fullmatch(path):
-            device = self._drm / match[1] / "device"
-            return _pci_address(device), tuple(_dri_nodes(device))
+            node = self._dri.get(match[1])
+            return (node.identity.address or "", tuple(_paths(node))) if node else ("", ())
         if match := _NVIDIA_NODE.fullmatch(path):
             address = self._nvidia_cards.get(int(match[1]), "")
-            return address, self._dri_nodes_of.get(address, ())
+            return address, tuple(self._dri_of_card[address]) if address else ()
         return "", ()
 
     @cached_property
     def _nvidia_cards(self) -> dict[int, str]:
         """PCI addresses by the number N of /dev/nvidiaN, as the driver says."""
         cards = {}
-        for information in self._nvidia.glob("*/information"):
+        for information in (self._root / "proc/driver/nvidia/gpus").glob("*/information"):
             try:
                 match = _MINOR.search(information.read_bytes())
             except OSError:
@@ -64,10 +64,29 @@ class Hardware:
         return cards
 
     @cached_property
-    def _dri_nodes_of(self) -> dict[str, tuple[str, ...]]:
-        """The DRI nodes of each card, by PCI address."""
-        devices = [path / "device" for path in self._drm.glob("renderD*")]
-        return {_pci_address(device): tuple(_dri_nodes(device)) for device in devices if _pci_address(device)}
+    def _render_nodes(self) -> tuple[RenderNode, ...]:
+        return render_nodes(self._root, [])
+
+    @cached_property
+    def _dri(self) -> dict[str, RenderNode]:
+        """The kernel's DRI devices by the names of their render and primary nodes."""
+        named = {node.name: node for node in self._render_nodes}
+        return named | {node.card: node for node in self._render_nodes if node.card}
+
+    @cached_property
+    def _dri_of_card(self) -> dict[str, list[str]]:
+        """The paths of the DRI nodes of each card, by PCI address."""
+        paths: dict[str, list[str]] = defaultdict(list)
+        for node in self._render_nodes:
+            if node.identity.address:
+                paths[node.identity.address] += _paths(node)
+        return paths
+
+
+def _paths(node: RenderNode) -> Iterator[str]:
+    yield node.path
+    if node.card:
+        yield f"/dev/dri/{node.card}"
 
 
 def _numbers(path: str) -> Iterator[Identity]:
@@ -78,17 +97,3 @@ def _numbers(path: str) -> Iterator[Identity]:
     kind = "c" if stat.S_ISCHR(state.st_mode) else "b" if stat.S_ISBLK(state.st_mode) else ""
     if kind:
         yield kind, os.major(state.st_rdev), os.minor(state.st_rdev)
-
-
-def _pci_address(device: Path) -> str:
-    """The PCI address of a sysfs device or of its nearest ancestor that has one; empty without."""
-    for part in reversed(Path(os.path.realpath(device)).parts):
-        if _PCI_ADDRESS.fullmatch(part):
-            return part.lower()
-    return ""
-
-
-def _dri_nodes(device: Path) -> Iterator[str]:
-    for node in sorted((device / "drm").glob("*")):
-        if re.fullmatch(r"(card|renderD)[0-9]+", node.name):
-            yield f"/dev/dri/{node.name}"

@@ -28,6 +28,8 @@ class Footprint:
     capabilities: Mapping[Identity, str] = field(default_factory=dict)
     #: Nodes that every card of a vendor shares.
     control: Mapping[Identity, str] = field(default_factory=dict)
+    #: The paths that the specs themselves name.
+    named: frozenset[str] = frozenset()
     #: The PCI addresses of the cards, as far as they are known.
     cards: frozenset[str] = frozenset()
     #: Whether it is a part of exactly one NVIDIA card.
@@ -69,6 +71,7 @@ def footprint(nodes: tuple[Node, ...]) -> Footprint:
         gpu,
         capabilities,
         control,
+        frozenset(node.path for node in nodes),
         frozenset(node.card for node in nodes if node.card),
         is_mig=bool(capabilities) and len(cards) == 1,
     )
@@ -82,7 +85,9 @@ def shared_node(one: Footprint, other: Footprint) -> str:
         mine, theirs = one.own, other.own
     else:
         mine, theirs = one.everything, other.everything
-    return min((path for identity, path in mine.items() if identity in theirs), default="")
+    shared = [path for identity, path in mine.items() if identity in theirs]
+    # The path that a person finds in the specs, rather than one that only the kernel relates to them.
+    return min(shared, key=lambda path: (-(path in one.named) - (path in other.named), path), default="")
 
 
 def _is(pattern: re.Pattern[str], node: Node) -> bool:

@@ -96,11 +96,17 @@ class Machine:
             time.sleep(0.05)
 
     def stop_gate(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """End the gate, by SIGTERM unless `how` says otherwise."""
+        """End the gate, by SIGTERM unless `how` says otherwise, and return once nothing answers."""
         if self._gate:
             self._gate.send_signal(how)
             self._gate.wait(30)
             self._gate = None
+        deadline = time.monotonic() + START_TIMEOUT
+        while any(ping.answers(path) for path in self.layout.plugin_dir.glob("*.sock")):
+            # A worker outlives its killed master by the second in which it notices.
+            if time.monotonic() > deadline:
+                raise MachineError("the gate still answers after its end")
+            time.sleep(0.05)
 
     @property
     def gate_log(self) -> Path:

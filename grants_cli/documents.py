@@ -89,7 +89,8 @@ def _check(document: dict[str, object], kind: Kind, source: str) -> None:
         _validator(kind)(document)
     except fastjsonschema.JsonSchemaValueException as error:
         where = "".join(f"/{part}" for part in error.path[1:]) or "/"
-        raise untrusted(source, f"at {where}: {error.message.removeprefix(error.name or "").strip()}") from error
+        what = error.message.removeprefix(error.name or "").strip()
+        raise untrusted(source, f"at {where}: {what}") from error
 
 
 def _unique(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:

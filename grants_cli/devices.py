@@ -19,6 +19,7 @@ class Devices:
         hardware = Hardware(layout)
         self._own = cache(lambda name: hardware.footprint(self._registry.resolve(name).device_edits))
         self._full = cache(lambda name: hardware.footprint(self._registry.resolve(name).edits))
+        self._shared = cache(self._shared_node)
         #: The qualified names of all devices, sorted.
         self.names = self._registry.names()
 
@@ -35,6 +36,9 @@ class Devices:
         What the edits of a whole spec bring to each of its devices tells these not apart. Against the
         device of another spec it counts.
         """
+        return self._shared(one, other)
+
+    def _shared_node(self, one: str, other: str) -> str:
         footprints = self._full
         if self._file(one) == self._file(other) and self._own(one).own and self._own(other).own:
             footprints = self._own

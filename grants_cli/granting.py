@@ -9,7 +9,7 @@ from grants_cli.exclusive import Conflict, conflicts
 from grants_cli.register import Repository
 from grants_cli.store import Transaction
 from grants_cli.times import to_text
-from spec.errors import RefusedError
+from spec.errors import NotFoundError, RefusedError
 
 
 def give(
@@ -46,6 +46,21 @@ def take(transaction: Transaction, guid: str, devices: Iterable[str], *, dry_run
     if change.after != change.before and not dry_run:
         transaction.commit("revoke", transaction.grants.replaced(guid, change.after))
     return change
+
+
+def grantee(transaction: Transaction, text: str) -> tuple[str, str, Repository | None]:
+    """The GUID, the name and the repository that `text` means.
+
+    Grants of a repository that is not registered (any more) can be named by their GUID: there is no
+    repository then. Raises `InvalidNameError` and `NotFoundError`.
+    """
+    try:
+        repository = transaction.register.get(text)
+    except NotFoundError:
+        if text not in transaction.grants.by_guid or text in transaction.register.by_guid:
+            raise
+        return text, text, None
+    return repository.guid, str(repository.ref), repository
 
 
 def _refusal(transaction: Transaction, repository: Repository, found: list[Conflict]) -> RefusedError:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
-from grants_cli import audit, generations
+from grants_cli import audit, generations, views
 from grants_cli.documents import Kind
 from grants_cli.generations import Generation
 from grants_cli.grants import Grants
@@ -18,6 +18,7 @@ from grants_cli.register import Register
 from grants_cli.store import (
     grants_at,
     grants_document,
+    read_grants,
     read_register,
     register_at,
     register_document,
@@ -102,6 +103,8 @@ def restore(layout: Layout, *, dry_run: bool = False, timeout: float = TIMEOUT) 
             audit.append(layout.audit_log, _audit_line(restored))
             for report, good, aside in wanted:
                 _put_back(layout, report, good, aside)
+            register = read_register(layout)
+            views.refresh(layout, register.repositories, read_grants(layout), utc_now())
         return restored
 
 

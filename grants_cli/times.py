@@ -25,6 +25,16 @@ def from_text(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
+def age(moment: datetime, now: datetime) -> str:
+    """How long before `now` the `moment` was, in the largest unit that fits."""
+    seconds = (now - moment).total_seconds()
+    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+    return "just now" if seconds >= 0 else "in the future: check the clock"
+
+
 def parse_expiry(text: str, now: datetime) -> datetime:
     """The moment that ``8h``, ``1d12h`` or ``2026-12-31T18:00Z`` means at `now`.
 

@@ -14,10 +14,13 @@ _GPU = LazyGroup(
     help="Grant devices to repositories, and see who has which.",
     lazy={
         "explain": "plugin.commands:explain",
+        "check": "grants_cli.commands.check:check",
         "grant": "grants_cli.commands.grant:grant",
         "grants": "grants_cli.commands.grants:grants",
         "list": "grants_cli.commands.list:list_command",
+        "restore": "grants_cli.commands.restore:restore",
         "revoke": "grants_cli.commands.revoke:revoke",
+        "who": "grants_cli.commands.who:who",
     },
 )
 _CDI = LazyGroup(

@@ -2,6 +2,7 @@
 
 import click
 
+from grants_cli import complete
 from grants_cli.changes import Terms
 from grants_cli.devices import Devices
 from grants_cli.granting import give
@@ -12,9 +13,15 @@ from spec.console import emit, layout, output_option
 
 
 @click.command("grant")
-@click.argument("repo")
+@click.argument("repo", shell_complete=complete.repository)
 @click.option(
-    "--device", "devices", multiple=True, required=True, metavar="NAME", help="A CDI name; may be repeated."
+    "--device",
+    "devices",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    help="A CDI name; may be repeated.",
+    shell_complete=complete.device,
 )
 @click.option(
     "--exclusive/--shared",

@@ -191,7 +191,8 @@ class _Composer:
             if parent.height > MAX_DEPTH:
                 raise DocumentError("too-deep", f"nested more than {MAX_DEPTH} levels", line)
         if parent.weight > MAX_NODES:
-            raise DocumentError("alias-bomb", f"more than {MAX_NODES} values, aliases written out", line)
+            code = "alias-bomb" if self.anchors else "too-large"
+            raise DocumentError(code, f"more than {MAX_NODES} values, aliases written out", line)
         if isinstance(parent, Sequence):
             parent.items.append(node)
         elif parent.key is None:

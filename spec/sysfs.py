@@ -71,11 +71,11 @@ def address_key(address: str | None) -> tuple[int, ...]:
     return tuple(int(part, 16) for part in match.groups()) if match else (1 << 32,)
 
 
-def read_text(path: Path) -> str | None:
-    """A sysfs attribute without its line end; `None` if there is none to read."""
+def read_text(path: Path, longest: int = _LONGEST) -> str | None:
+    """A sysfs attribute without its line end, `longest` bytes at most; `None` if there is none to read."""
     try:
         with path.open("rb") as file:
-            return file.read(_LONGEST).decode("utf-8", "replace").strip("\n\0 \t")
+            return file.read(longest).decode("utf-8", "replace").strip("\n\0 \t")
     except OSError:
         return None
 

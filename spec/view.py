@@ -41,7 +41,7 @@ def cut(registry: Registry, granted: Collection[str]) -> dict[str, Spec]:
 def _file_name(path: Path) -> str:
     # nvidia.yaml and nvidia.json may stand beside each other: the digest keeps their views apart.
     digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:8]
-    return f"{path.stem.lstrip('.')}-{digest}.json"
+    return f"{path.stem.lstrip('.')}-{digest}.yaml"
 
 
 def write(directory: Path, specs: Mapping[str, Spec]) -> bool:

@@ -71,7 +71,8 @@ def instance(case: dict[str, Any]) -> Any:
 
 def differing() -> tuple[set[str], set[str]]:
     """The cases that the engine alone accepts, and those that the schema alone accepts."""
-    stricter, laxer = set(), set()
+    stricter: set[str] = set()
+    laxer: set[str] = set()
     for case in CASES:
         try:
             accepted = VALIDATOR.is_valid(instance(case))

@@ -1,10 +1,12 @@
 """A written spec reads back as it was, appears whole, and is written only when it differs."""
 
+import base64
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,6 +26,7 @@ from spec.reader import parse_spec, read_spec
 from spec.registry import CachedRegistry
 from spec.validate import HOOK_NAMES, NODE_TYPES
 from spec.writer import UnwritableSpecError, encode_spec, remove_spec, write_spec
+from tests.unit.spec.vectors import cases
 
 # Any text but lone surrogates, which no file can hold.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -102,6 +105,16 @@ def test_every_spec_reads_back_as_it_was(spec: Spec) -> None:
     data = encode_spec(spec)
     assert parse_spec(data) == spec
     assert encode_spec(parse_spec(data)) == data
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in cases("cdi-specs.json") if case["valid"] and "differs" not in case],
+    ids=lambda case: case["id"],
+)
+def test_every_spec_that_is_read_can_be_written(case: dict[str, Any]) -> None:
+    spec = parse_spec(base64.b64decode(case["b64"]) if "b64" in case else case["text"].encode())
+    assert parse_spec(encode_spec(spec)) == spec
 
 
 def spec_of(*names: str) -> Spec:

@@ -9,7 +9,8 @@ class Denial:
 
     `rule` is an id of ``docs/rules.md``; `message` says what is refused and `fix` what to do instead,
     each one sentence without its full stop; `field` is the place in the body, ``HostConfig.Devices[0]``,
-    empty where the whole request is meant. `devices` are the CDI names concerned.
+    empty where the whole request is meant. `devices` are the CDI names concerned. `subject` is what
+    gate.yaml names to allow it, for rules that an operator may relax.
     """
 
     rule: str
@@ -17,6 +18,7 @@ class Denial:
     fix: str
     field: str = ""
     devices: tuple[str, ...] = ()
+    subject: str = ""
 
     @property
     def text(self) -> str:

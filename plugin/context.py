@@ -35,7 +35,12 @@ class PathQuery:
     path: str
 
 
-Query = ContainerQuery | VolumeQuery | PathQuery
+@dataclass(frozen=True)
+class BuildQuery:
+    """Does the daemon's configuration leave builds a way past the gate?"""
+
+
+Query = ContainerQuery | VolumeQuery | PathQuery | BuildQuery
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,13 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Builds:
+    """What leaves builds open, as the end of a sentence; `problem` is empty where nothing does."""
+
+    problem: str
+
+
+@dataclass(frozen=True)
 class Absent:
     """The daemon knows nothing by that name."""
 
@@ -77,7 +89,7 @@ class Unanswered:
     why: str
 
 
-Answer = Container | Volume | Place | Absent | Unanswered
+Answer = Container | Volume | Place | Builds | Absent | Unanswered
 
 
 class MissingFactsError(Exception):
@@ -101,24 +113,20 @@ class Places:
     own_socket: str = ""
 
 
-NOT_CHECKED = "the gate has not read the daemon's configuration"
-
-
 @dataclass(frozen=True)
 class Context:
     """What the decision rests on besides the request.
 
     `repository` is its ref, `granted` the CDI names with a live grant, `available` every name that a spec
-    on the machine defines. `build_problem` says what leaves builds open, and is empty where nothing does.
-    `relaxed` holds, by rule, what the operator allows this repository beyond the host rules. With
-    `grants_problem` no CDI device is admitted: the grants cannot be read, for the reason it gives.
+    on the machine defines. `relaxed` holds, by rule, what the operator allows this repository beyond the
+    host rules. With `grants_problem` no CDI device is admitted: the grants cannot be read, for the reason
+    it gives.
     """
 
     repository: str
     granted: frozenset[str]
     available: tuple[str, ...]
     places: Places = Places()
-    build_problem: str = NOT_CHECKED
     relaxed: Mapping[str, frozenset[str]] = field(default_factory=dict)
     grants_problem: str = ""
     facts: Mapping[Query, Answer] = field(default_factory=dict)

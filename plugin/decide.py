@@ -43,13 +43,15 @@ _MAX_DENIALS = 20
 class Request:
     """One call of a repository's Docker API, as dockerd shows it; `body` is None where it shows none.
 
-    `headers` are those that dockerd shows, the last of each name: not what its own handlers obey.
+    `headers` are those that dockerd shows, the last of each name: not what its own handlers obey. `user`
+    is the client certificate's name, where there is one.
     """
 
     method: str
     target: str
     body: bytes | None
     headers: Mapping[str, str] = field(default_factory=dict)
+    user: str = ""
 
 
 @dataclass(frozen=True)

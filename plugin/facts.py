@@ -1,17 +1,30 @@
 """Answers to the judge's questions, from the repository's daemon and the kernel."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from plugin import kernel
-from plugin.context import Answer, ContainerQuery, PathQuery, Query, Unanswered
+from plugin.context import (
+    Answer,
+    BuildQuery,
+    Builds,
+    ContainerQuery,
+    PathQuery,
+    Query,
+    Unanswered,
+    VolumeQuery,
+)
 from plugin.daemon import DaemonClient
 
 
-def answers(queries: tuple[Query, ...], daemon: Path) -> dict[Query, Answer]:
-    """An answer to each of `queries`; `daemon` is the API socket of the repository's daemon.
+def answers(
+    queries: tuple[Query, ...], daemon: Path, build_problem: Callable[[], str]
+) -> dict[Query, Answer]:
+    """An answer to each of `queries`.
 
-    Never raises: what could not be learnt is `Unanswered`. Once the daemon has not answered one question, it
-    is not asked the others: a request never waits longer than one of them may take.
+    `daemon` is the API socket of the repository's daemon; `build_problem` says what leaves its builds open.
+    Never raises for what the daemon does: what could not be learnt is `Unanswered`. Once it has not answered
+    one question, it is not asked the others: a request never waits longer than one of them may take.
     """
     found: dict[Query, Answer] = {}
     with DaemonClient(daemon) as client:
@@ -19,14 +32,14 @@ def answers(queries: tuple[Query, ...], daemon: Path) -> dict[Query, Answer]:
         for query in queries:
             if isinstance(query, PathQuery):
                 found[query] = kernel.place(query.path)
-            elif failed is not None:
-                found[query] = failed
+            elif isinstance(query, BuildQuery):
+                found[query] = Builds(build_problem())
             else:
-                answer = (
-                    client.container(query.ref)
-                    if isinstance(query, ContainerQuery)
-                    else client.volume(query.name)
-                )
+                found[query] = failed or _ask(client, query)
+                answer = found[query]
                 failed = answer if isinstance(answer, Unanswered) else None
-                found[query] = answer
     return found
+
+
+def _ask(client: DaemonClient, query: ContainerQuery | VolumeQuery) -> Answer:
+    return client.container(query.ref) if isinstance(query, ContainerQuery) else client.volume(query.name)

@@ -18,8 +18,9 @@ _EXEC_ROOT = "/var/run/docker"
 @cache
 def own_program() -> tuple[str, ...]:
     """The directories of the gate's own program: its packages, its interpreter and its libraries."""
-    packages = str(Path(__file__).resolve().parents[1])
-    return tuple({packages, os.path.realpath(sys.prefix), os.path.realpath(sys.executable)})
+    base = Path(__file__).resolve().parents[1]
+    packages = {str(base / name) for name in ("grants_cli", "machine_setup", "plugin", "spec")}
+    return tuple(packages | {os.path.realpath(sys.prefix), os.path.realpath(sys.executable)})
 
 
 def places(
@@ -35,11 +36,11 @@ def places(
         layout.repository_dir("x").parent.parent,
     )
     daemons = [
-        path for known in register.repositories for path in (known.socket, known.data_root, known.daemon_json)
+        path for each in register.repositories for path in (each.socket, each.data_root, each.daemon_json)
     ]
     roots = (cast("str", settings.get("exec-root") or _EXEC_ROOT), *own_program())
-    control = {os.path.realpath(path) for path in (*machine, *daemons, *roots)}
-    control |= {os.path.normpath(path) for path in (*machine, *daemons, *roots)}
+    known = tuple(map(str, (*machine, *daemons, *roots)))
+    control = {*map(os.path.realpath, known), *map(os.path.normpath, known)}
     return Places(
         tuple(sorted(control)),
         os.path.realpath(layout.repository_dir(repository.guid)),

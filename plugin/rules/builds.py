@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from urllib.parse import parse_qsl
 
-from plugin.context import Context
+from plugin.context import BuildQuery, Builds, Context
 from plugin.denial import Denial, unreadable
 from plugin.rules.words import words
 
@@ -18,10 +18,12 @@ _STEERING = frozenset({"cgroupparent", "isolation", "securityopt"})
 
 def build(query: str, context: Context) -> Iterator[Denial]:
     """A build, a BuildKit session or a call of BuildKit."""
-    if context.build_problem:
+    answer = context.answer(BuildQuery())
+    problem = answer.problem if isinstance(answer, Builds) else "the gate cannot read its configuration"
+    if problem:
         yield Denial(
             "build-device",
-            f"builds are refused for this repository: {context.build_problem}",
+            f"builds are refused for this repository: {problem}",
             "Tell an operator of this machine: renet doctor says how to close it",
         )
     yield from _parameters(query)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from plugin.context import (
     Absent,
     Answer,
+    BuildQuery,
+    Builds,
     Container,
     ContainerQuery,
     Context,
@@ -40,6 +42,7 @@ class Machine:
     kernel_mounts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     containers: Mapping[str, Container] = field(default_factory=dict)
     volumes: Mapping[str, Volume] = field(default_factory=dict)
+    build_problem: str = ""
     asked: list[Query] = field(default_factory=list)
 
     def ask(self, queries: tuple[Query, ...]) -> dict[Query, Answer]:
@@ -52,6 +55,8 @@ class Machine:
             return Place(path, self.kernel_mounts.get(path, ()), path in self.devices)
         if isinstance(query, ContainerQuery):
             return self.containers.get(query.ref, Absent())
+        if isinstance(query, BuildQuery):
+            return Builds(self.build_problem)
         return self.volumes.get(query.name, Absent())
 
     def _follow(self, path: str) -> str:
@@ -66,9 +71,7 @@ class Machine:
 USUAL = Machine(links={"/var/run": "/run", "/etc/localtime": "/usr/share/zoneinfo/Europe/Berlin"})
 
 
-def context(
-    *granted: str, own_socket: str = "/run/rediacc/docker-gpu-a.sock", build_problem: str = ""
-) -> Context:
+def context(*granted: str, own_socket: str = "/run/rediacc/docker-gpu-a.sock") -> Context:
     """The context of the repository gpu-a with these grants."""
     places = Places(
         control=(
@@ -79,7 +82,7 @@ def context(
         own_files="/var/lib/rediacc/repos/11111111-1111-4111-8111-111111111111",
         own_socket=own_socket,
     )
-    return Context("gpu-a", frozenset(granted), DEVICES, places, build_problem=build_problem)
+    return Context("gpu-a", frozenset(granted), DEVICES, places)
 
 
 def ask_gate(request: Request, where: Context, machine: Machine = USUAL) -> Decision:

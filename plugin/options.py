@@ -6,7 +6,7 @@ start and its log say what is wrong.
 
 import json
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import cast
 
-import jsonschema_rs
+import fastjsonschema
 import yaml
 
 from plugin.rules.relax import ALWAYS
@@ -75,12 +75,9 @@ def parse_options(text: str, source: str) -> Options:
     if document is None:
         return Options()
     try:
-        _validator().validate(document)
-    except jsonschema_rs.ValidationError as error:
-        where = "/".join(map(str, error.instance_path)) or "the top"
-        raise _wrong(source, f"at {where}: {error.message}") from error
-    except ValueError as error:
-        raise _wrong(source, f"it holds what JSON cannot say: {error}") from error
+        _validator()(document)
+    except fastjsonschema.JsonSchemaValueException as error:
+        raise _wrong(source, error.message.replace("data", "the file", 1)) from error
     repositories = cast("dict[str, dict[str, dict[str, object]]]", document.get("repositories") or {})
     allow = {
         ref: MappingProxyType({rule: _names(value) for rule, value in entry["allow"].items()})
@@ -96,8 +93,9 @@ def schema() -> dict[str, object]:
 
 
 @cache
-def _validator() -> jsonschema_rs.Draft202012Validator:
-    return jsonschema_rs.Draft202012Validator(schema())
+def _validator() -> Callable[[object], object]:
+    validator: Callable[[object], object] = fastjsonschema.compile(schema(), use_default=False)
+    return validator
 
 
 def _names(value: object) -> frozenset[str]:
@@ -112,11 +110,13 @@ def _wrong(source: object, problem: str) -> UntrustedError:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without repeated keys, aliases of anchors included: what is written is what counts."""
+    """YAML whose keys are text, each given once."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
-        """The mapping at `node`; a key given twice is an error."""
+        """The mapping at `node`; raises `yaml.YAMLError` for a key that is no text or given twice."""
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        if len(set(map(repr, keys))) != len(keys):
+        if not all(isinstance(key, str) for key in keys):
+            raise yaml.constructor.ConstructorError(None, None, "a key is no text", node.start_mark)
+        if len(set(keys)) != len(keys):
             raise yaml.constructor.ConstructorError(None, None, "a key is given twice", node.start_mark)
         return super().construct_mapping(node, deep)

@@ -20,6 +20,7 @@ _GPU = LazyGroup(
         "list": "grants_cli.commands.list:list_command",
         "restore": "grants_cli.commands.restore:restore",
         "revoke": "grants_cli.commands.revoke:revoke",
+        "status": "grants_cli.commands.status:status",
         "who": "grants_cli.commands.who:who",
     },
 )

@@ -30,6 +30,7 @@ _CDI = LazyGroup(
     lazy={
         "generate": "spec.commands:generate",
         "list": "spec.commands:list_command",
+        "schema": "spec.commands:schema",
         "show": "spec.commands:show",
         "validate": "spec.commands:validate",
     },

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from spec.errors import RediaccError
 from spec.generated import AMD_KIND, DRI_KIND, IDENTITY, amd_spec, dri_spec, render_group
 from spec.layout import Layout
 from spec.model import Spec
@@ -52,18 +53,32 @@ class Generation:
         return tuple(change for outcome in self.outcomes for change in outcome.renumbered)
 
 
-def generate(layout: Layout, dry_run: bool = False) -> Generation:
+class UnwritableDirectoryError(RediaccError):
+    """The specs cannot be written where they belong."""
+
+    code = "not-writable"
+
+
+def generate(layout: Layout, dry_run: bool = False, directory: Path | None = None) -> Generation:
     """Make the specs ``rediacc.io/dri`` and ``rediacc.io/amd`` say what the machine has now.
 
-    Nothing is written when nothing has changed; a spec whose last device is gone is removed. With
-    `dry_run` nothing is written at all. Raises `OSError` when the specs cannot be written.
+    They are in `directory`, by default the machine's ``/etc/cdi``. Nothing is written when nothing has
+    changed; a spec whose last device is gone is removed. With `dry_run` nothing is written at all. Raises
+    `UnwritableDirectoryError`.
     """
+    where = directory or layout.cdi_dir
     topology = read_topology(layout.root)
     gid = render_group(layout.root)
-    outcomes = [
-        _bring(layout.cdi_dir / "rediacc.io-dri.yaml", DRI_KIND, dri_spec(topology, gid), dry_run),
-        _bring(layout.cdi_dir / "rediacc.io-amd.yaml", AMD_KIND, amd_spec(topology, gid), dry_run),
-    ]
+    specs = {DRI_KIND: dri_spec(topology, gid), AMD_KIND: amd_spec(topology, gid)}
+    try:
+        outcomes = [
+            _bring(where / f"{kind.replace('/', '-')}.yaml", kind, spec, dry_run)
+            for kind, spec in specs.items()
+        ]
+    except OSError as error:
+        raise UnwritableDirectoryError(
+            f"the specs in {where} cannot be written: {error.strerror}", "run it as root"
+        ) from error
     return Generation(topology, tuple(outcomes))
 
 

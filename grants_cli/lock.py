@@ -25,8 +25,10 @@ _CHECK_EVERY = 0.02
 
 
 @contextlib.contextmanager
-def machine_lock(path: Path, now: datetime, timeout: float = TIMEOUT) -> Iterator[None]:
-    """Hold the lock at `path` (made with mode 0600 where missing).
+def machine_lock(
+    path: Path, now: datetime, timeout: float = TIMEOUT, activity: str = "changing the grants of this machine"
+) -> Iterator[None]:
+    """Hold the lock at `path` (made with mode 0600 where missing), which is about `activity`.
 
     Raises `BusyError` after `timeout` seconds, naming the holder, and `StorageError` when the file cannot
     be made.
@@ -44,12 +46,12 @@ def machine_lock(path: Path, now: datetime, timeout: float = TIMEOUT) -> Iterato
         file = lock.acquire()
     except (portalocker.LockException, portalocker.AlreadyLocked) as error:
         raise BusyError(
-            f"another command is changing the grants of this machine: {_holder(path)}",
+            f"another command is {activity}: {_holder(path)}",
             f"wait for it to end, or look at it: fuser -v {path}",
         ) from error
     except OSError as error:
         raise StorageError(
-            f"cannot take the lock {path}: {error.strerror}", "changing grants needs root and a writable disk"
+            f"cannot take the lock {path}: {error.strerror}", f"{activity} needs root and a writable disk"
         ) from error
     try:
         _sign(file, now)

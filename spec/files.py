@@ -1,9 +1,10 @@
 """Replacing a file so that a reader sees the old one or the new one, and a crash loses neither."""
 
 import contextlib
+import fcntl
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -42,6 +43,22 @@ def sync_directory(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def locked_directory(path: Path) -> Iterator[None]:
+    """Be the only one of our processes that writes in the directory `path`, which is made where missing.
+
+    Waits for another. The lock is on the directory itself and ends with its holder, however that ends: who
+    holds it knows that a temporary file of `replace_file` in there is nobody's any more.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
     finally:
         os.close(descriptor)
 

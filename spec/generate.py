@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from spec.errors import RediaccError
+from spec.files import locked_directory
 from spec.generated import AMD_KIND, DRI_KIND, IDENTITY, amd_spec, dri_spec, render_group
 from spec.layout import Layout
 from spec.model import Spec
@@ -30,13 +30,14 @@ class Outcome:
     """What became of one spec.
 
     `action` is ``written``, ``unchanged``, ``removed`` (its last device is gone) or ``absent`` (there is
-    no such device, and was no spec).
+    no such device, and was no spec). `content` is what its file holds then, and empty without one.
     """
 
     kind: str
     path: Path
     action: str
     names: tuple[str, ...]
+    content: bytes = b""
     renumbered: tuple[Renumbered, ...] = ()
 
 
@@ -53,32 +54,26 @@ class Generation:
         return tuple(change for outcome in self.outcomes for change in outcome.renumbered)
 
 
-class UnwritableDirectoryError(RediaccError):
-    """The specs cannot be written where they belong."""
-
-    code = "not-writable"
-
-
-def generate(layout: Layout, dry_run: bool = False, directory: Path | None = None) -> Generation:
+def generate(layout: Layout, dry_run: bool = False) -> Generation:
     """Make the specs ``rediacc.io/dri`` and ``rediacc.io/amd`` say what the machine has now.
 
-    They are in `directory`, by default the machine's ``/etc/cdi``. Nothing is written when nothing has
-    changed; a spec whose last device is gone is removed. With `dry_run` nothing is written at all. Raises
-    `UnwritableDirectoryError`.
+    Nothing is written when nothing has changed; a spec whose last device is gone is removed. With
+    `dry_run` nothing is written at all. Of two generations at once the later one looks at the machine when
+    the earlier one has written. Raises `OSError` when the specs cannot be written.
     """
-    where = directory or layout.cdi_dir
+    if dry_run:
+        return _generate(layout, dry_run=True)
+    with locked_directory(layout.cdi_dir):
+        return _generate(layout, dry_run=False)
+
+
+def _generate(layout: Layout, dry_run: bool) -> Generation:
     topology = read_topology(layout.root)
     gid = render_group(layout.root)
-    specs = {DRI_KIND: dri_spec(topology, gid), AMD_KIND: amd_spec(topology, gid)}
-    try:
-        outcomes = [
-            _bring(where / f"{kind.replace('/', '-')}.yaml", kind, spec, dry_run)
-            for kind, spec in specs.items()
-        ]
-    except OSError as error:
-        raise UnwritableDirectoryError(
-            f"the specs in {where} cannot be written: {error.strerror}", "run it as root"
-        ) from error
+    outcomes = [
+        _bring(layout.cdi_dir / "rediacc.io-dri.yaml", DRI_KIND, dri_spec(topology, gid), dry_run),
+        _bring(layout.cdi_dir / "rediacc.io-amd.yaml", AMD_KIND, amd_spec(topology, gid), dry_run),
+    ]
     return Generation(topology, tuple(outcomes))
 
 
@@ -86,9 +81,10 @@ def _bring(path: Path, kind: str, spec: Spec | None, dry_run: bool) -> Outcome:
     if spec is None:
         there = path.is_symlink() or path.exists() if dry_run else remove_spec(path)
         return Outcome(kind, path, "removed" if there else "absent", ())
-    renumbered = _renumbered(path, spec)
-    changed = not holds(path, encode_spec(spec)) if dry_run else write_spec(path, spec)
-    return Outcome(kind, path, "written" if changed else "unchanged", spec.qualified_names(), renumbered)
+    renumbered, content = _renumbered(path, spec), encode_spec(spec)
+    changed = not holds(path, content) if dry_run else write_spec(path, spec)
+    action = "written" if changed else "unchanged"
+    return Outcome(kind, path, action, spec.qualified_names(), content, renumbered)
 
 
 def _renumbered(path: Path, spec: Spec) -> tuple[Renumbered, ...]:

@@ -38,6 +38,16 @@ class Layout:
         return self.root / "etc/cdi"
 
     @property
+    def nvidia_spec(self) -> Path:
+        """NVIDIA's own spec, from nvidia-ctk."""
+        return self.cdi_dir / "nvidia.yaml"
+
+    @property
+    def setup_lock(self) -> Path:
+        """The lock that a set-up holds: there is one at a time."""
+        return self.root / "run/rediacc/setup.lock"
+
+    @property
     def inventory(self) -> Path:
         """The machine's GPUs and devices, as set-up recorded them."""
         return self.root / "etc/rediacc/gpu/inventory.json"

@@ -20,7 +20,6 @@ _GPU = LazyGroup(
         "list": "grants_cli.commands.list:list_command",
         "restore": "grants_cli.commands.restore:restore",
         "revoke": "grants_cli.commands.revoke:revoke",
-        "status": "grants_cli.commands.status:status",
         "who": "grants_cli.commands.who:who",
     },
 )
@@ -30,7 +29,6 @@ _CDI = LazyGroup(
     lazy={
         "generate": "spec.commands:generate",
         "list": "spec.commands:list_command",
-        "schema": "spec.commands:schema",
         "show": "spec.commands:show",
         "validate": "spec.commands:validate",
     },
@@ -57,7 +55,7 @@ _GATE = LazyGroup(
 
 @click.group(
     cls=LazyGroup,
-    lazy={"doctor": "machine_setup.commands:doctor", "setup": "machine_setup.commands:setup"},
+    lazy={"doctor": "machine_setup.commands:doctor", "setup": "machine_setup.setup.command:setup"},
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option(

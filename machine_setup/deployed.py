@@ -1,0 +1,35 @@
+"""The files of ``deploy/`` that set-up and ``renet repo`` install: units, rules and examples."""
+
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+from machine_setup.programs import Programs
+
+
+def deployed_file(name: str) -> bytes:
+    """The content of ``deploy/NAME``, from the installed package or, in a checkout, from beside it.
+
+    Raises `FileNotFoundError` for a name that does not exist.
+    """
+    packaged = files("machine_setup").joinpath("deploy", *name.split("/"))
+    if packaged.is_file():
+        return packaged.read_bytes()
+    return Path(__file__).parent.parent.joinpath("deploy", name).read_bytes()
+
+
+def renet_command(programs: Programs) -> str:
+    """How a unit starts this installation's ``renet``: services know nothing of an operator's PATH."""
+    beside = Path(sys.executable).with_name("renet")
+    found = beside if beside.exists() else programs.find("renet")
+    return str(found) if found else f"{sys.executable} -m machine_setup.renet"
+
+
+def with_renet(unit: bytes, programs: Programs) -> bytes:
+    """The unit file `unit`, whose commands are written ``renet …``, with this installation's renet in it."""
+    command = renet_command(programs).encode()
+    lines = [
+        line.replace(b"renet ", command + b" ", 1) if line.startswith(b"Exec") and b"renet " in line else line
+        for line in unit.splitlines(keepends=True)
+    ]
+    return b"".join(lines)

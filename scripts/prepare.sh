@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # Set-up that scripts/test and scripts/demo share; sourced by them, from the root of the checkout.
 #
 #   prepare_packages COMMAND:PACKAGE…   installs with apt what is missing, as root

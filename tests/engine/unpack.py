@@ -29,7 +29,7 @@ def unpack(suite: str, source: Source, say: Callable[[str], None]) -> Path:
     Raises `Refusal` where apt or dpkg cannot deliver it.
     """
     target = cache_dir() / f"engine-{suite}"
-    with _lock(target.with_suffix(".lock")):
+    with locked(target.with_suffix(".lock")):
         if not target.exists():
             say(f"fetching Docker from Debian {suite} (about 90 MB) into {target} …")
             with tempfile.TemporaryDirectory(dir=target.parent, prefix="unpack-") as scratch:
@@ -95,7 +95,7 @@ def _run(command: list[str], directory: Path, environment: dict[str, str]) -> No
 
 
 @contextmanager
-def _lock(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -20,6 +20,7 @@ _GPU = LazyGroup(
         "list": "grants_cli.commands.list:list_command",
         "restore": "grants_cli.commands.restore:restore",
         "revoke": "grants_cli.commands.revoke:revoke",
+        "status": "grants_cli.commands.status:status",
         "who": "grants_cli.commands.who:who",
     },
 )
@@ -29,6 +30,7 @@ _CDI = LazyGroup(
     lazy={
         "generate": "spec.commands:generate",
         "list": "spec.commands:list_command",
+        "schema": "spec.commands:schema",
         "show": "spec.commands:show",
         "validate": "spec.commands:validate",
     },

@@ -169,6 +169,7 @@ _PORTS = map_of(list_of(_object(HostIp=STRING, HostPort=STRING)), null_values=Tr
 HOST_CONFIG = {
     **RESOURCES,
     **_plain(
+        ContainerIDFile=STRING,  # the client writes it; no daemon reads it
         NetworkMode=STRING,
         PortBindings=_PORTS,
         RestartPolicy=_RESTART_POLICY,
@@ -192,7 +193,6 @@ HOST_CONFIG = {
     "Binds": Field(STRINGS, rule="bind-hardware, bind-control, bind-system"),
     "Mounts": Field(list_of(_MOUNT), rule="bind-hardware, bind-control, bind-system, raw-mount"),
     "VolumeDriver": Field(STRING, rule="raw-mount"),
-    "ContainerIDFile": Field(STRING, rule="security-option"),
     "LogConfig": Field(_object(Type=STRING, Config=_STRING_MAP), rule="security-option"),
     "Annotations": Field(_STRING_MAP, since="1.43", rule="annotation"),
     "Cgroup": Field(STRING, rule="annotation"),
@@ -264,8 +264,10 @@ EXEC = struct(
             Cmd=STRINGS,
         ),
         "Privileged": Field(BOOLEAN, rule="privileged"),
-        # docker-py and aiodocker repeat the container's name; dockerd knows no such field.
+        # docker-py and aiodocker repeat the container's name, which dockerd does not read; aiodocker spells
+        # DetachKeys in its own way, and a string of keys does no harm in any spelling.
         "Container": Field(STRING),
+        "detachKeys": Field(STRING),
     }
 )
 

@@ -9,7 +9,8 @@ class Denial:
 
     `rule` is an id of ``docs/rules.md``; `message` says what is refused and `fix` what to do instead,
     each one sentence without its full stop; `field` is the place in the body, ``HostConfig.Devices[0]``,
-    empty where the whole request is meant. `devices` are the CDI names concerned.
+    empty where the whole request is meant. `devices` are the CDI names concerned. `subject` is what
+    gate.yaml names to allow it, for rules that an operator may relax. `reference` finds its line in the log.
     """
 
     rule: str
@@ -17,11 +18,14 @@ class Denial:
     fix: str
     field: str = ""
     devices: tuple[str, ...] = ()
+    subject: str = ""
+    reference: str = ""
 
     @property
     def text(self) -> str:
         """What the user of the Docker client reads."""
-        return f"{self.message}. {self.fix}"
+        logged = f" (gate log {self.reference})" if self.reference else ""
+        return f"{self.message}. {self.fix}{logged}"
 
     def within(self, field: str) -> "Denial":
         """The same denial, its place below `field`."""

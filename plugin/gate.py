@@ -1,44 +1,101 @@
 """What the gate knows of its machine, and the judgment of one message: the edge around `decide`."""
 
-from collections.abc import Callable
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import cast
 
 from grants_cli.register import Repository
 from grants_cli.store import cached_grants, cached_register
 from grants_cli.times import utc_now
 from plugin import message
-from plugin.decide import Context, Decision, decide
+from plugin.builds import build_problem
+from plugin.context import Answer, Context, Places, Query
+from plugin.decide import Decision, Request
 from plugin.denial import Denial, DenialError
+from plugin.facts import answers
+from plugin.journal import Journal, entry
+from plugin.judge import judge
+from plugin.options import cached_options
+from plugin.places import places
 from spec.errors import RediaccError
+from spec.files import CachedFile
 from spec.layout import Layout
 from spec.registry import CachedRegistry
 
 Clock = Callable[[], datetime]
+Settings = Mapping[str, object]
+
+_logger = logging.getLogger(__name__)
 
 
 class Gate:
     """Answers for every repository of one machine.
 
-    Grants, register and specs are read again only when their files have changed, so a change counts from
-    the next request on and a request's cost does not grow with the files.
+    Grants, register, specs, options and daemons' settings are read again only when their files have changed,
+    so a change counts from the next request on and a request's cost does not grow with the files.
     """
 
-    def __init__(self, layout: Layout, clock: Clock = utc_now) -> None:
+    def __init__(self, layout: Layout, clock: Clock = utc_now, journal: Journal | None = None) -> None:
+        self._layout = layout
         self._clock = clock
         self._register = cached_register(layout)
         self._grants = cached_grants(layout)
+        self._options = cached_options(layout.gate_options)
         self._specs = CachedRegistry((layout.cdi_dir,))
+        self._settings: dict[Path, CachedFile[Settings]] = {}
+        self._spec_dirs: dict[tuple[str, ...], CachedRegistry] = {}
+        self._places: dict[str, tuple[tuple[object, ...], Places]] = {}
+        self._journal = journal or Journal(layout.gate_log)
+        if problem := self._options.current().problem:
+            _logger.error("%s", problem)
 
     def judge(self, socket_path: str, body: bytes) -> Decision:
-        """Judge the authorization message `body` that arrived on the plugin socket `socket_path`."""
-        try:
-            return decide(message.parse(body), self._context(self._repository(socket_path)))
-        except DenialError as error:
-            return Decision(False, error.denial)
+        """Judge the authorization message `body` that arrived on the plugin socket `socket_path`.
 
-    def _repository(self, socket_path: str) -> Repository:
-        slug = Path(socket_path).stem.removeprefix("rediacc-")
+        A denial carries the id of its line in the decision log. Raises nothing for what a client sends.
+        """
+        request, name = _NO_REQUEST, Path(socket_path).stem.removeprefix("rediacc-")
+        try:
+            request = message.parse(body)
+            repository = self._repository(name)
+            decision = judge(
+                request, self.context(repository), lambda queries: self._answer(repository, queries)
+            )
+        except DenialError as error:
+            decision = Decision(False, error.denial)
+        return self._logged(name, request, decision)
+
+    def _logged(self, name: str, request: Request, decision: Decision) -> Decision:
+        if not (decision.denial or decision.devices or self._options.current().log_all):
+            return decision
+        line = entry(self._clock(), name, request, decision)
+        self._journal.write(line)
+        if decision.denial is None:
+            return decision
+        return replace(decision, denial=replace(decision.denial, reference=line.id))
+
+    def context(self, repository: Repository) -> Context:
+        """What a decision for `repository` rests on now; facts are asked for as they are needed."""
+        granted, problem = frozenset[str](), ""
+        try:
+            granted = self._grants.current().live(repository.guid, self._clock())
+        except RediaccError as error:
+            problem = error.message
+        ref = str(repository.ref)
+        return Context(
+            ref,
+            granted,
+            self._specs.current().names(),
+            self._places_of(repository),
+            self._options.current().allowed(ref),
+            problem,
+        )
+
+    def _repository(self, slug: str) -> Repository:
         try:
             repository = self._register.current().by_slug.get(slug)
         except RediaccError as error:
@@ -47,12 +104,41 @@ class Gate:
             raise DenialError(_unknown(slug))
         return repository
 
-    def _context(self, repository: Repository) -> Context:
-        try:
-            granted = self._grants.current().live(repository.guid, self._clock())
-        except RediaccError as error:
-            raise DenialError(_unreadable_grants(error)) from error
-        return Context(str(repository.ref), granted, self._specs.current().names())
+    def _answer(self, repository: Repository, queries: tuple[Query, ...]) -> dict[Query, Answer]:
+        return answers(queries, repository.socket, lambda: self._build_problem(repository))
+
+    def _build_problem(self, repository: Repository) -> str:
+        settings = self._settings_of(repository)
+        named = cast("list[str]", settings.get("cdi-spec-dirs") or ["/etc/cdi", "/var/run/cdi"])
+        directories = tuple(map(str, (self._layout.cdi_dir, *named)))
+        registry = self._spec_dirs.setdefault(directories, CachedRegistry(directories))
+        return build_problem(settings, registry.current())
+
+    def _settings_of(self, repository: Repository) -> Settings:
+        path = repository.daemon_json
+        if path not in self._settings:
+            self._settings[path] = CachedFile(path, lambda: _read_settings(path))
+        return self._settings[path].current()
+
+    def _places_of(self, repository: Repository) -> Places:
+        basis = (self._register.current(), self._settings_of(repository))
+        known = self._places.get(repository.guid)
+        if known is None or any(now is not then for now, then in zip(basis, known[0], strict=True)):
+            known = (basis, places(self._layout, self._register.current(), repository, basis[1]))
+            self._places[repository.guid] = known
+        return known[1]
+
+
+_NO_REQUEST = Request("", "", None)
+
+
+def _read_settings(path: Path) -> Settings:
+    """A daemon.json; nothing where it cannot be read, which leaves builds refused."""
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return settings if isinstance(settings, dict) else {}
 
 
 def _unknown(slug: str, why: str = "") -> Denial:
@@ -60,12 +146,4 @@ def _unknown(slug: str, why: str = "") -> Denial:
         "unknown-repository",
         f"this machine does not know the repository {slug}{why}",
         "An operator can register it: renet repo adopt NAME --socket PATH",
-    )
-
-
-def _unreadable_grants(error: RediaccError) -> Denial:
-    return Denial(
-        "grants-unreadable",
-        f"this machine's grants cannot be read: {error.message}",
-        "An operator can see what is wrong: renet gpu check",
     )

@@ -22,10 +22,14 @@ def parse(message: bytes) -> Request:
         encoded = fields.get("RequestBody")
         if not isinstance(method, str) or not isinstance(target, str):
             raise _unreadable("the method or the target is no text")
+        headers = fields.get("RequestHeaders") or {}
+        user = fields.get("User") or ""
+        if not isinstance(headers, dict) or not isinstance(user, str):
+            raise _unreadable("the headers or the user are not what dockerd sends")
         body = None if encoded is None else base64.b64decode(encoded, validate=True)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
         raise _unreadable(f"{type(error).__name__}: {error}") from error
-    return Request(method, target, body)
+    return Request(method, target, body, headers, user)
 
 
 def _unreadable(why: str) -> DenialError:

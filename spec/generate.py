@@ -1,9 +1,11 @@
 """Bringing our specs up to date with the machine."""
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from spec.errors import RediaccError
 from spec.files import locked_directory
 from spec.generated import AMD_KIND, DRI_KIND, IDENTITY, amd_spec, dri_spec, render_group
 from spec.layout import Layout
@@ -54,25 +56,36 @@ class Generation:
         return tuple(change for outcome in self.outcomes for change in outcome.renumbered)
 
 
-def generate(layout: Layout, dry_run: bool = False) -> Generation:
+class UnwritableDirectoryError(RediaccError):
+    """The specs cannot be written where they belong."""
+
+    code = "not-writable"
+
+
+def generate(layout: Layout, dry_run: bool = False, directory: Path | None = None) -> Generation:
     """Make the specs ``rediacc.io/dri`` and ``rediacc.io/amd`` say what the machine has now.
 
-    Nothing is written when nothing has changed; a spec whose last device is gone is removed. With
-    `dry_run` nothing is written at all. Of two generations at once the later one looks at the machine when
-    the earlier one has written. Raises `OSError` when the specs cannot be written.
+    They are in `directory`, by default the machine's ``/etc/cdi``. Nothing is written when nothing has
+    changed; a spec whose last device is gone is removed. With `dry_run` nothing is written at all. Of two
+    generations at once the later one looks at the machine when the earlier one has written. Raises
+    `UnwritableDirectoryError`.
     """
-    if dry_run:
-        return _generate(layout, dry_run=True)
-    with locked_directory(layout.cdi_dir):
-        return _generate(layout, dry_run=False)
+    where = directory or layout.cdi_dir
+    try:
+        with contextlib.nullcontext() if dry_run else locked_directory(where):
+            return _generate(layout, where, dry_run)
+    except OSError as error:
+        raise UnwritableDirectoryError(
+            f"the specs in {where} cannot be written: {error.strerror}", "run it as root"
+        ) from error
 
 
-def _generate(layout: Layout, dry_run: bool) -> Generation:
+def _generate(layout: Layout, where: Path, dry_run: bool) -> Generation:
     topology = read_topology(layout.root)
     gid = render_group(layout.root)
+    specs = {DRI_KIND: dri_spec(topology, gid), AMD_KIND: amd_spec(topology, gid)}
     outcomes = [
-        _bring(layout.cdi_dir / "rediacc.io-dri.yaml", DRI_KIND, dri_spec(topology, gid), dry_run),
-        _bring(layout.cdi_dir / "rediacc.io-amd.yaml", AMD_KIND, amd_spec(topology, gid), dry_run),
+        _bring(where / f"{kind.replace('/', '-')}.yaml", kind, spec, dry_run) for kind, spec in specs.items()
     ]
     return Generation(topology, tuple(outcomes))
 

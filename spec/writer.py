@@ -54,7 +54,7 @@ def encode_spec(spec: Spec) -> bytes:
             "kind": _Text(spec.kind),
             "annotations": _annotations(spec.annotations),
             "devices": [_device(device) for device in spec.devices],
-            "containerEdits": _edits(spec.edits),
+            "containerEdits": edits_document(spec.edits),
         }
     )
     text = yaml.dump(
@@ -117,12 +117,13 @@ def _device(device: Device) -> dict[str, object]:
         {
             "name": _Text(device.name),
             "annotations": _annotations(device.annotations),
-            "containerEdits": _edits(device.edits),
+            "containerEdits": edits_document(device.edits),
         }
     )
 
 
-def _edits(edits: ContainerEdits) -> dict[str, object]:
+def edits_document(edits: ContainerEdits) -> dict[str, object]:
+    """`edits` as a spec writes them: the specification's field names, empty ones left out."""
     fields = _without_empty(
         {
             "env": _texts(edits.env),

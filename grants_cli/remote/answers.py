@@ -44,8 +44,16 @@ class Inventory:
     generated: str
     platform: str
     gpus: tuple[Gpu, ...]
-    devices: tuple[str, ...]
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Status:
+    """A machine's cards as set-up found them, and the devices and grants that there are now."""
+
+    inventory: Inventory | None
+    devices: tuple[str, ...]
+    grants: tuple[LiveGrant, ...]
 
 
 def records(data: object, what: str) -> list[Record]:
@@ -87,8 +95,18 @@ def live_grants(data: object) -> list[LiveGrant]:
     ]
 
 
-def inventory(data: object) -> Inventory:
-    """An inventory, as ``renet gpu list`` prints the file."""
+def status(data: object) -> Status:
+    """The answer of ``renet gpu status``."""
+    answer = record(data)
+    found = answer.get("inventory")
+    return Status(
+        _inventory(found) if found else None,
+        tuple(names(answer, "devices")),
+        tuple(live_grants(answer.get("grants"))),
+    )
+
+
+def _inventory(data: object) -> Inventory:
     if not isinstance(data, dict) or data.get("version") != 1:
         raise CommandFailedError("the inventory is of a version that this rdc does not know", "update rdc")
     gpus = tuple(
@@ -100,9 +118,7 @@ def inventory(data: object) -> Inventory:
         )
         for gpu in records(data.get("gpus", []), "GPUs")
     )
-    devices = tuple(text(device, "name") for device in records(data.get("devices", []), "devices"))
-    warnings = tuple(map(str, cast(list[object], data.get("warnings") or [])))
-    return Inventory(text(data, "generatedAt"), text(data, "platform"), gpus, devices, warnings)
+    return Inventory(text(data, "generatedAt"), text(data, "platform"), gpus, tuple(names(data, "warnings")))
 
 
 def text(record: Record, key: str) -> str:

@@ -48,5 +48,7 @@ def new_repository(_ctx: click.Context, _param: click.Parameter, incomplete: str
 
 def device(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of devices: of the machine that the repository is on, where that is known."""
-    _, _, on = str(ctx.params.get("ref") or "").partition("@")
+    # Behind an option that still lacks its value, click has not assigned the arguments yet.
+    ref = ctx.params.get("ref") or "".join(ctx.args[:1])
+    _, _, on = ref.partition("@")
     return _items((name for names in cache.names("devices", on).values() for name in names), incomplete)

@@ -91,17 +91,17 @@ def _answer(stdout: bytes) -> dict[str, object] | None:
 
 
 def _no_answer(machine: Machine, finished: Finished) -> RediaccError:
-    said = [line for line in finished.stderr.splitlines() if line.strip()]
+    said = [line.strip() for line in finished.stderr.splitlines() if line.strip(" ^~")]
     if _SUDO.search(finished.stderr):
         return SudoRefusedError(
-            f"machine {machine}: {said[-1].strip()}",
+            f"machine {machine}: {said[-1]}",
             "rdc asks for no passwords: log in as root, or let this user run renet with NOPASSWD",
         )
     if finished.status == 127:
         return CommandFailedError(
             f"machine {machine} has no python3 on the PATH of its login", "install python3.11 or newer there"
         )
-    tail = f": {' / '.join(line.strip() for line in said[-3:])}" if said else ""
+    tail = f": {said[-1]}" if said else ""
     return CommandFailedError(
         f"machine {machine}: renet ended with status {finished.status} and without an answer{tail}",
         f"look for the cause there: rdc machine doctor {machine}",

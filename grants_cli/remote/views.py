@@ -1,43 +1,52 @@
 """How answers look to a person: within 80 columns on a terminal, whole when piped."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import click
 
-from grants_cli.remote.answers import Inventory, LiveGrant, Record, Repository, names, text
+from grants_cli.remote.answers import Inventory, LiveGrant, Record, Repository, Status, names, records, text
 from grants_cli.remote.fleet import Outcome
 from spec.console import print_table, say
 
 
-def gpus(machine: str, inventory: Inventory, grants: Sequence[LiveGrant], now: datetime) -> None:
+def gpus(machine: str, status: Status, now: datetime) -> None:
     """Print the cards of `machine`, and who may use which device at this moment."""
+    _cards(machine, status.inventory, now)
+    if status.devices or status.grants:
+        click.echo()
+        print_table(("DEVICE", "GRANTED TO"), _devices(status))
+
+
+def _cards(machine: str, inventory: Inventory | None, now: datetime) -> None:
+    if inventory is None:
+        click.echo(f"{machine}: not set up yet; do it: rdc machine setup {machine}")
+        return
     platform = {"native": "native", "wsl": "WSL"}.get(inventory.platform, inventory.platform)
     click.echo(f"{machine}: {platform}, inventory {age(inventory.generated, now)}")
     for warning in inventory.warnings:
         say(f"warning: {machine}: {warning}")
-    if inventory.gpus:
-        rows = [
-            (str(gpu.index), gpu.name, gpu.driver or "-", f"{gpu.memory} MiB" if gpu.memory else "-")
-            for gpu in inventory.gpus
-        ]
-        print_table(("#", "GPU", "DRIVER", "MEMORY"), rows)
-    else:
+    if not inventory.gpus:
         click.echo("no GPU")
-    if inventory.devices or grants:
-        click.echo()
-        print_table(("DEVICE", "GRANTED TO"), _devices(inventory, grants))
+        return
+    rows = [
+        (str(gpu.index), gpu.name, gpu.driver or "-", f"{gpu.memory} MiB" if gpu.memory else "-")
+        for gpu in inventory.gpus
+    ]
+    print_table(("#", "GPU", "DRIVER", "MEMORY"), rows)
 
 
-def _devices(inventory: Inventory, grants: Sequence[LiveGrant]) -> list[tuple[str, str]]:
+def _devices(status: Status) -> list[tuple[str, str]]:
     holders: dict[str, list[str]] = defaultdict(list)
-    for grant in grants:
+    for grant in status.grants:
         holders[grant.device].append(_holder(grant))
-    # A grant may outlive its device's spec: it is shown all the same.
-    gone = [f"{name} (no spec defines it)" for name in sorted(set(holders) - set(inventory.devices))]
-    named = [(name, ", ".join(sorted(holders[name])) or "-") for name in inventory.devices]
-    return named + [(line, ", ".join(sorted(holders[line.split()[0]]))) for line in gone]
+    # A grant outlives the spec that defined its device: it is shown all the same.
+    gone = sorted(set(holders) - set(status.devices))
+    return [
+        *((name, ", ".join(sorted(holders[name])) or "-") for name in status.devices),
+        *((f"{name} (no spec defines it)", ", ".join(sorted(holders[name]))) for name in gone),
+    ]
 
 
 def _holder(grant: LiveGrant) -> str:
@@ -58,8 +67,19 @@ def change(machine: str, answer: Record) -> None:
         if verb in answer:
             for device in names(answer, "already"):
                 click.echo(f"{device}: {'granted' if verb == 'granted' else 'not granted'} before, {where}")
-    for container in names(answer, "containers"):
-        say(f"note: {container} still holds it")
+
+
+def who(found: Mapping[str, Record]) -> None:
+    """Print who holds which device: the answers of ``renet gpu who`` by the device that was asked for."""
+    rows = []
+    for device, answer in found.items():
+        for holder in records(answer.get("holders"), "holders"):
+            other = text(holder, "device")
+            grant = "exclusive" if holder.get("exclusive") else "shared" if holder.get("live") else "none"
+            running = ", ".join(names(holder, "running")) or ("?" if holder.get("problem") else "-")
+            name = device if other == device else f"{device} as {other}"
+            rows.append((name, text(holder, "repository"), grant, running))
+    print_table(("DEVICE", "REPOSITORY", "GRANT", "RUNNING"), rows)
 
 
 def grants_of(name: str, grants: Sequence[LiveGrant]) -> None:

@@ -3,7 +3,7 @@
 import click
 
 from grants_cli.remote import cache, fleet, locate, machines
-from grants_cli.remote.commands.gpu import inventory_of
+from grants_cli.remote.commands.gpu import status_of
 from grants_cli.remote.machines import Machine
 
 _RC = {"bash": "~/.bashrc", "zsh": "~/.zshrc", "fish": "~/.config/fish/config.fish"}
@@ -36,4 +36,4 @@ def refresh() -> None:
 
 def _names(machine: Machine) -> None:
     locate.repositories(machine)
-    inventory_of(machine, locate.TIMEOUT)
+    status_of(machine, locate.TIMEOUT)

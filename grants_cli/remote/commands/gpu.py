@@ -2,42 +2,25 @@
 
 import json
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import click
 
 from grants_cli.remote import answers, cache, machines, views
-from grants_cli.remote.answers import Inventory, LiveGrant
+from grants_cli.remote.answers import Status
 from grants_cli.remote.commands import many
 from grants_cli.remote.machines import Machine
 from grants_cli.remote.renet import Call, ask, ask_raw
 from spec.console import output_option, wants_json
 
 _INVENTORY = Call(("gpu", "list"))
-_GRANTS = Call(("gpu", "grants"))
 
 
-@dataclass(frozen=True)
-class _Answer:
-    inventory: Inventory
-    grants: list[LiveGrant]
-
-
-def _look(machine: Machine, timeout: float | None) -> _Answer:
-    """The inventory and the grants that stand now, asked for at the same time."""
-    with ThreadPoolExecutor(1) as pool:
-        grants = pool.submit(ask, machine, _GRANTS, timeout)
-        inventory = inventory_of(machine, timeout)
-        return _Answer(inventory, answers.live_grants(grants.result()))
-
-
-def inventory_of(machine: Machine, timeout: float | None) -> Inventory:
-    """What set-up recorded on `machine`; remembered for completion. Raises what `renet.ask` raises."""
-    inventory = answers.inventory(_record(machine, timeout))
-    cache.remember(machine.name, devices=inventory.devices)
-    return inventory
+def status_of(machine: Machine, timeout: float | None) -> Status:
+    """What `machine` has and who may use it; remembered for completion. Raises what `ask` raises."""
+    status = answers.status(ask(machine, Call(("gpu", "status")), timeout))
+    cache.remember(machine.name, devices=status.devices)
+    return status
 
 
 def _record(machine: Machine, timeout: float | None) -> object:
@@ -50,15 +33,15 @@ def _list(targets: list[Machine], timeout: float | None) -> None:
         return
     shown = 0
 
-    def show(machine: Machine, answer: _Answer) -> None:
+    def show(machine: Machine, status: Status) -> None:
         nonlocal shown
         if shown:
             click.echo()
         shown += 1
-        views.gpus(machine.name, answer.inventory, answer.grants, datetime.now(UTC))
+        views.gpus(machine.name, status, datetime.now(UTC))
         sys.stdout.flush()
 
-    many.on_each(targets, lambda machine: _look(machine, timeout), show)
+    many.on_each(targets, lambda machine: status_of(machine, timeout), show)
 
 
 @click.command("list")

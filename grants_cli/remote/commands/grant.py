@@ -9,7 +9,7 @@ from grants_cli.remote import answers, complete, views
 from grants_cli.remote.commands import many, one
 from grants_cli.remote.renet import Call, ask, words
 from grants_cli.remote.target import Target
-from spec.console import emit, output_option, print_table
+from spec.console import emit, output_option
 from spec.errors import UsageError
 
 _EXCLUSIVE = {True: ["--exclusive"], False: ["--shared"], None: []}
@@ -130,12 +130,11 @@ def who(ref: str, on: str, devices: tuple[str, ...], timeout: float | None) -> N
     """Show with whom the repository REF shares its devices, and which running containers hold them."""
     target = Target.parse(ref)
     machine, data = one.ask_about(target, on, Call(("gpu", "grants"), operands=(str(target.ref),)), timeout)
-    names = devices or tuple(each.device for each in answers.live_grants(data))
-    found: dict[str, Any] = {
-        name: ask(machine, Call(("gpu", "who"), operands=(name,)), timeout) for name in names
-    }
-    rows = [(name, str(found[name])) for name in names]
-    emit(found, lambda: print_table(("DEVICE", "WHO"), rows))
+    wanted = devices or tuple(each.device for each in answers.live_grants(data))
+    calls = {name: Call(("gpu", "who"), operands=(name,)) for name in wanted}
+    found = {name: answers.record(ask(machine, call, timeout)) for name, call in calls.items()}
+    nothing = f"{target.ref}@{machine} has no grants"
+    emit(found, lambda: views.who(found) if found else click.echo(nothing))
 
 
 @click.command("explain")

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from grants_cli.remote import complete, locate, machines
+from grants_cli.remote import complete, locate, machines, ssh
 from grants_cli.remote.errors import AnsweredError
 from grants_cli.remote.machines import Machine, Machines
 from grants_cli.remote.renet import Call, ask
@@ -39,11 +39,17 @@ def ask_about(target: Target, on: str, call: Call, timeout: float | None) -> tup
     known = machines.read()
     machine = locate.machine_of(target, known, on, call.changes)
     try:
-        return machine, ask(machine, call, timeout, say if call.changes else None)
+        return machine, ask(machine, call, timeout, pass_on if call.changes else None)
     except AnsweredError as error:
         if error.exit_status == NotFoundError.exit_status and (target.machine or on):
             raise _elsewhere(target, machine, known) or error from None
         raise
+
+
+def pass_on(line: str) -> None:
+    """Tell what the machine tells; not what concerns nobody."""
+    if not ssh.is_noise(line):
+        say(line)
 
 
 def _elsewhere(target: Target, machine: Machine, known: Machines) -> Exception | None:

@@ -9,7 +9,7 @@ from grants_cli.remote.errors import ContradictionError
 from grants_cli.remote.machines import Machine
 from grants_cli.remote.renet import Call, ask
 from grants_cli.remote.target import Target
-from spec.console import emit, output_option, say, wants_json
+from spec.console import emit, output_option, wants_json
 
 _new_argument = click.argument("ref", metavar="REF", shell_complete=complete.new_repository)
 
@@ -59,7 +59,7 @@ def _make(
 ) -> None:
     machine = locate.machine_for_new(target, machines.read())
     call = Call(command, options, (str(target.ref),), changes=True, find_out=f"rdc repo list {machine}")
-    data = ask(machine, call, timeout, say)
+    data = ask(machine, call, timeout, one.pass_on)
     emit(data, lambda: click.echo(f"{done} {target.ref}@{machine}"))
 
 

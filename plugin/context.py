@@ -1,0 +1,152 @@
+"""What a decision rests on besides the request: values only, fetched before by `plugin.machine` and
+`plugin.engine`.
+
+Some facts cannot be known before the request has been read: what a stored container holds, what a volume
+mounts, where a symlink leads. The judge asks for them by a query; the edge answers and asks again
+(`plugin.judge`). Nothing is allowed while an answer is missing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from plugin.denial import Denial
+
+JsonObject = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class ContainerQuery:
+    """Which container does the repository's daemon know by this name or id, and how was it made?"""
+
+    ref: str
+
+
+@dataclass(frozen=True)
+class VolumeQuery:
+    """Which driver and options has the volume of this name?"""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class PathQuery:
+    """Where does this path lead on the host, symlinks followed?"""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class BuildQuery:
+    """Does the daemon's configuration leave builds a way past the gate?"""
+
+
+Query = ContainerQuery | VolumeQuery | PathQuery | BuildQuery
+
+
+@dataclass(frozen=True)
+class Container:
+    """A stored container. `others` are the ids that dockerd would take `ref` for, were its name not there."""
+
+    id: str
+    host_config: JsonObject
+    volumes: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A volume as the daemon has it."""
+
+    driver: str
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a path leads: `path` without symlinks, and the kernel's file systems found there or below."""
+
+    path: str
+    kernel_mounts: tuple[str, ...] = ()
+    is_device: bool = False
+
+
+@dataclass(frozen=True)
+class Builds:
+    """What leaves builds open, as the end of a sentence; `problem` is empty where nothing does."""
+
+    problem: str
+
+
+@dataclass(frozen=True)
+class Absent:
+    """The daemon knows nothing by that name."""
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """The daemon or the kernel did not answer; `why` is for the log."""
+
+    why: str
+
+
+Answer = Container | Volume | Place | Builds | Absent | Unanswered
+
+
+class MissingFactsError(Exception):
+    """The judge cannot go on without these answers."""
+
+    def __init__(self, queries: Iterable[Query]) -> None:
+        super().__init__("facts are missing")
+        self.queries = tuple(queries)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the machine keeps what no container may see, and what of it is this repository's to use.
+
+    `control`: files and directories that control the gate or an engine. `own_files`: the directory of the
+    repository's own files, allowed although it lies below a controlled one. `own_socket`: its API socket.
+    """
+
+    control: tuple[str, ...] = ()
+    own_files: str = ""
+    own_socket: str = ""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the decision rests on besides the request.
+
+    `repository` is its ref, `granted` the CDI names with a live grant, `available` every name that a spec
+    on the machine defines. `relaxed` holds, by rule, what the operator allows this repository beyond the
+    host rules. With `grants_problem` no CDI device is admitted: the grants cannot be read, for the reason
+    it gives.
+    """
+
+    repository: str
+    granted: frozenset[str]
+    available: tuple[str, ...]
+    places: Places = Places()
+    relaxed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    grants_problem: str = ""
+    facts: Mapping[Query, Answer] = field(default_factory=dict)
+
+    def require(self, queries: Iterable[Query]) -> None:
+        """Raise `MissingFactsError` unless all of `queries` have an answer, so that one round fetches them
+        all."""
+        if missing := [query for query in queries if query not in self.facts]:
+            raise MissingFactsError(missing)
+
+    def answer(self, query: Query) -> Answer:
+        """The answer to `query`; raises `MissingFactsError`."""
+        self.require([query])
+        return self.facts[query]
+
+
+def unanswered(what: str) -> Denial:
+    """The denial where an answer is needed and there is none."""
+    return Denial(
+        "unreadable-request",
+        f"the gate could not learn from this repository's daemon {what}",
+        "Try again; if it is refused again, tell an operator of this machine",
+    )

@@ -1,0 +1,48 @@
+"""Where one machine keeps what no container may see."""
+
+import os
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from grants_cli.register import Register, Repository
+from plugin.context import Places
+from spec.layout import Layout
+
+# dockerd's own defaults, where daemon.json does not say otherwise.
+_EXEC_ROOT = "/var/run/docker"
+
+
+@cache
+def own_program() -> tuple[str, ...]:
+    """The directories of the gate's own program: its packages, its interpreter and its libraries."""
+    base = Path(__file__).resolve().parents[1]
+    packages = {str(base / name) for name in ("grants_cli", "machine_setup", "plugin", "spec")}
+    return tuple(packages | {os.path.realpath(sys.prefix), os.path.realpath(sys.executable)})
+
+
+def places(
+    layout: Layout, register: Register, repository: Repository, settings: Mapping[str, object]
+) -> Places:
+    """The places that matter for `repository`, whose daemon.json says `settings`."""
+    machine = (
+        layout.cdi_dir,
+        layout.grants.parent.parent,
+        layout.gate_log.parent,
+        layout.plugin_dir,
+        layout.docker_socket("x").parent,
+        layout.repository_dir("x").parent.parent,
+    )
+    daemons = [
+        path for each in register.repositories for path in (each.socket, each.data_root, each.daemon_json)
+    ]
+    roots = (cast("str", settings.get("exec-root") or _EXEC_ROOT), *own_program())
+    known = tuple(map(str, (*machine, *daemons, *roots)))
+    control = {*map(os.path.realpath, known), *map(os.path.normpath, known)}
+    return Places(
+        tuple(sorted(control)),
+        os.path.realpath(layout.repository_dir(repository.guid)),
+        os.path.realpath(repository.socket),
+    )

@@ -1,6 +1,7 @@
 """Builds sysfs trees laid out as the kernel lays them out, for tests of what reads them."""
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ RENDER_MAJOR = 226
 
 @dataclass
 class Machine:
-    """A machine's tree below `root`. With `dev`, it has device nodes too (as plain files)."""
+    """A machine's tree below `root`. With `dev`, it has device nodes too: real ones where root builds it."""
 
     root: Path
     dev: bool = True
@@ -50,10 +51,11 @@ class Machine:
             self.render_node(device, minor)
         return device
 
-    def platform_card(self, name: str, minor: int) -> Path:
-        """A device without a PCI identity: vgem, or a partition of an AMD card."""
+    def platform_card(self, name: str, minor: int, driver: str | None = None) -> Path:
+        """A device without a PCI identity: vgem, a partition of an AMD card, the GPU of a board."""
         device = self.root / "sys/devices/platform" / name
-        write(device / "uevent", f"DRIVER={name.split('_', maxsplit=1)[0]}\nMODALIAS=platform:{name}")
+        driver = driver or name.split("_", maxsplit=1)[0]
+        write(device / "uevent", f"DRIVER={driver}\nMODALIAS=platform:{name}")
         self.render_node(device, minor)
         return device
 
@@ -74,8 +76,7 @@ class Machine:
             write(node / "dev", f"{RENDER_MAJOR}:{minor if name.startswith('render') else minor - 128}")
             link(node / "device", device)
             link(self.root / "sys/class/drm" / name, node)
-            if self.dev:
-                (self.root / "dev/dri" / name).touch()
+            self.node(f"dev/dri/{name}", RENDER_MAJOR, minor if name.startswith("render") else minor - 128)
 
     def kfd_node(self, number: int, minor: int, location: int, unique_id: int = 0, **more: int) -> Path:
         """A GPU of AMD's compute topology. `memory` is its size in bytes."""
@@ -94,8 +95,7 @@ class Machine:
         write(node / "properties", "\n".join(f"{key} {value}" for key, value in properties.items()))
         if memory is not None:
             write(node / "mem_banks/0/properties", f"heap_type 1\nsize_in_bytes {memory}\nflags 0")
-        if self.dev:
-            (self.root / "dev/kfd").touch()
+        self.node("dev/kfd", 234, 0)
         return node
 
     def kfd_cpu(self, number: int = 0) -> None:
@@ -103,6 +103,17 @@ class Machine:
         node = self.root / "sys/class/kfd/kfd/topology/nodes" / str(number)
         write(node / "properties", "cpu_cores_count 64\nsimd_count 0\nlocation_id 0\ndrm_render_minor 0")
         write(node / "mem_banks/0/properties", "heap_type 0\nsize_in_bytes 1081848164352\nflags 0")
+
+    def node(self, path: str, major: int, minor: int) -> None:
+        """The character device `path`; an empty file where we may not make one."""
+        file = self.root / path
+        if not self.dev or file.exists():
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() == 0:
+            os.mknod(file, 0o660 | stat.S_IFCHR, os.makedev(major, minor))
+        else:
+            file.touch()
 
     def unplug(self, minor: int) -> None:
         """Take the card of renderD<minor> away, and leave its entry in /sys/class/drm dangling."""

@@ -11,6 +11,7 @@ from machine_setup.detect.nvidia_smi import parse_line
 from machine_setup.detect.pci import normal_address
 from machine_setup.detect.platform import Platform
 from machine_setup.programs import Programs
+from tests.trees import AMD, INTEL, NVIDIA
 from tests.unit.machine_setup.stand_ins import SMI_LINES, StandIns
 from tests.unit.machine_setup.trees import (
     OPEN,
@@ -59,7 +60,7 @@ def test_nvidia_is_seen_without_its_tools(root: Path, wording: str, version: str
 def test_nvidia_smi_adds_memory_and_the_uuid_of_a_card_that_nothing_has_opened(root: Path) -> None:
     tree = MachineTree(root).bare()
     tree.nvidia_driver()
-    tree.pci("0000:01:00.0", 0x10DE, 0x2204, driver="nvidia")
+    tree.pci_card("0000:01:00.0", NVIDIA, 0x2204, driver="nvidia")
     tree.nvidia_gpu("0000:01:00.0", 0, "?")
     (bare,) = detect(root, NO_PROGRAMS).gpus
     assert (bare.uuid, bare.memory_mib) == (None, None)
@@ -111,25 +112,25 @@ def test_a_loaded_driver_without_its_tool_is_reported(root: Path) -> None:
 
 
 def _no_driver(tree: MachineTree) -> None:
-    tree.pci("0000:01:00.0", 0x10DE, 0x2204)
+    tree.pci_card("0000:01:00.0", NVIDIA, 0x2204)
 
 
 def _nouveau(tree: MachineTree) -> None:
-    tree.drm(tree.pci("0000:01:00.0", 0x10DE, 0x2204, driver="nouveau"), render=128, card=0)
+    tree.pci_card("0000:01:00.0", NVIDIA, 0x2204, 128, driver="nouveau")
 
 
 def _vfio(tree: MachineTree) -> None:
-    tree.pci("0000:01:00.0", 0x10DE, 0x2204, driver="vfio-pci")
+    tree.pci_card("0000:01:00.0", NVIDIA, 0x2204, driver="vfio-pci")
 
 
 def _unclaimed(tree: MachineTree) -> None:
     tree.nvidia_driver()
-    tree.pci("0000:01:00.0", 0x10DE, 0x2204)
+    tree.pci_card("0000:01:00.0", NVIDIA, 0x2204)
 
 
 def _not_started(tree: MachineTree) -> None:
     tree.nvidia_driver()
-    tree.pci("0000:01:00.0", 0x10DE, 0x2204, driver="nvidia")
+    tree.pci_card("0000:01:00.0", NVIDIA, 0x2204, driver="nvidia")
 
 
 def _no_node(tree: MachineTree) -> None:
@@ -139,19 +140,19 @@ def _no_node(tree: MachineTree) -> None:
 
 
 def _amd_no_driver(tree: MachineTree) -> None:
-    tree.pci("0000:01:00.0", 0x1002, 0x744C)
+    tree.pci_card("0000:01:00.0", AMD, 0x744C)
 
 
 def _amd_no_render_node(tree: MachineTree) -> None:
-    tree.pci("0000:01:00.0", 0x1002, 0x744C, driver="amdgpu")
+    tree.pci_card("0000:01:00.0", AMD, 0x744C, driver="amdgpu")
 
 
 def _amd_no_kfd(tree: MachineTree) -> None:
-    tree.drm(tree.pci("0000:01:00.0", 0x1002, 0x744C, driver="amdgpu"), render=128, card=0)
+    tree.pci_card("0000:01:00.0", AMD, 0x744C, 128, driver="amdgpu")
 
 
 def _intel_no_driver(tree: MachineTree) -> None:
-    tree.pci("0000:01:00.0", 0x8086, 0x56A0)
+    tree.pci_card("0000:01:00.0", INTEL, 0x56A0)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +254,7 @@ def test_intel_is_a_gpu_and_a_servers_console_is_none(root: Path) -> None:
 
 
 def test_intels_neural_processor_is_no_gpu(root: Path) -> None:
-    MachineTree(root).bare().pci("0000:00:0b.0", 0x8086, 0x7D1D, driver="intel_vpu", display=0x120000)
+    MachineTree(root).bare().pci_card("0000:00:0b.0", INTEL, 0x7D1D, driver="intel_vpu", class_code=0x120000)
     assert detect(root, NO_PROGRAMS).gpus == ()
 
 
@@ -268,7 +269,7 @@ def test_a_virtual_machine_with_passthrough(root: Path) -> None:
 
 def test_the_gpu_of_a_board_is_on_no_bus(root: Path) -> None:
     tree = MachineTree(root).bare()
-    tree.drm(tree.platform("fb000000.gpu", "panthor"), render=128, card=0)
+    tree.platform_card("fb000000.gpu", 128, "panthor")
     (gpu,) = detect(root, NO_PROGRAMS).gpus
     assert (gpu.vendor, gpu.name, gpu.address) == ("other", "panthor GPU", None)
 
@@ -281,9 +282,9 @@ def test_a_machine_without_gpus(root: Path) -> None:
 def test_several_vendors_at_once_are_in_the_order_of_addresses(root: Path) -> None:
     tree = amd_machine(root)
     tree.nvidia_driver()
-    tree.pci("10000:01:00.0", 0x10DE, 0x2204, driver="nvidia")
+    tree.pci_card("10000:01:00.0", NVIDIA, 0x2204, driver="nvidia")
     tree.nvidia_gpu("10000:01:00.0", 0, UUID_0)
-    tree.drm(tree.pci("0000:02:00.0", 0x8086, 0x56A0, driver="xe"), render=131, card=5)
+    tree.pci_card("0000:02:00.0", INTEL, 0x56A0, 131, driver="xe")
     assert [gpu.address for gpu in detect(root, NO_PROGRAMS).gpus] == [
         "0000:02:00.0",
         "0000:03:00.0",

@@ -1,13 +1,11 @@
-"""Machines as the kernel shows them: sysfs, proc, dev and etc below a root of a test's own.
+"""Whole machines for the tests of set-up: what the kernel, the drivers and the distribution show of them.
 
-Paths, symlinks, wording and units are those of Linux 6.x and of the drivers' real files; device nodes are
-real ones where the test runs as root.
+The wording and the units are those of the drivers' real files.
 """
 
-import os
-import stat
-from dataclasses import dataclass
 from pathlib import Path
+
+from tests.trees import AMD, INTEL, NVIDIA, Machine, location
 
 PCI_IDS = """\
 # A few lines in the form of the real list.
@@ -44,11 +42,8 @@ _DISTRIBUTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class MachineTree:
-    """Builds one machine below `root`, piece by piece."""
-
-    root: Path
+class MachineTree(Machine):
+    """A machine with more than its render nodes: a distribution, vendors' drivers, programs."""
 
     def write(self, path: str, text: str) -> Path:
         """A file with `text`."""
@@ -56,21 +51,6 @@ class MachineTree:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         return file
-
-    def link(self, path: str, target: Path) -> None:
-        """A symlink to `target` (below the root), relative as sysfs has them."""
-        link = self.root / path
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(os.path.relpath(target, link.parent))
-
-    def node(self, path: str, major: int, minor: int) -> None:
-        """A character device; an empty file where the test may not make one."""
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if os.geteuid() == 0:
-            os.mknod(file, 0o660 | stat.S_IFCHR, os.makedev(major, minor))
-        else:
-            file.touch()
 
     def bare(self, *, distribution: str = "debian", release: str = "6.12.48+deb13-amd64") -> "MachineTree":
         """What every machine has: a kernel, a distribution, systemd, the list of PCI names."""
@@ -80,97 +60,7 @@ class MachineTree:
         self.write("usr/share/misc/pci.ids", PCI_IDS)
         (self.root / "run/systemd/system").mkdir(parents=True)
         (self.root / "sys/bus/pci/devices").mkdir(parents=True)
-        self.write("etc/group", "root:x:0:\nvideo:x:44:\nrender:x:992:\n")
         return self
-
-    def pci(
-        self, address: str, vendor: int, device: int, *, driver: str | None = None, display: int = 0x030000
-    ) -> Path:
-        """A PCI display device, with a driver bound to it or without."""
-        directory = f"sys/devices/pci{address[:4]}:00/{address}"
-        self.write(f"{directory}/vendor", f"0x{vendor:04x}\n")
-        self.write(f"{directory}/device", f"0x{device:04x}\n")
-        self.write(f"{directory}/class", f"0x{display:06x}\n")
-        self.write(
-            f"{directory}/uevent",
-            (f"DRIVER={driver}\n" if driver else "")
-            + f"PCI_CLASS={display:X}\nPCI_ID={vendor:04X}:{device:04X}\nPCI_SLOT_NAME={address}\n",
-        )
-        self.link(f"sys/bus/pci/devices/{address}", self.root / directory)
-        self.link(f"{directory}/subsystem", self.root / "sys/bus/pci")
-        if driver:
-            self._driver("pci", directory, driver)
-        return self.root / directory
-
-    def virtio(self, address: str, device: int, driver: str) -> Path:
-        """A virtio device: what has the driver is on the virtio bus, below the PCI device."""
-        parent = self.pci(address, 0x1AF4, device, driver="virtio-pci")
-        directory = f"{parent.relative_to(self.root)}/virtio0"
-        self.write(f"{directory}/vendor", "0x1af4\n")
-        self.write(f"{directory}/device", "0x0010\n")
-        self.write(f"{directory}/uevent", f"DRIVER={driver}\nMODALIAS=virtio:d00000010v00001AF4\n")
-        self.link(f"{directory}/subsystem", self.root / "sys/bus/virtio")
-        self._driver("virtio", directory, driver)
-        return self.root / directory
-
-    def platform(self, name: str, driver: str) -> Path:
-        """A platform device, as vgem and the partitions of a card are: no vendor file."""
-        directory = f"sys/devices/platform/{name}"
-        self.write(f"{directory}/uevent", f"DRIVER={driver}\nMODALIAS=platform:{name}\n")
-        self.link(f"{directory}/subsystem", self.root / "sys/bus/platform")
-        self._driver("platform", directory, driver)
-        return self.root / directory
-
-    def _driver(self, bus: str, directory: str, driver: str) -> None:
-        known = self.root / f"sys/bus/{bus}/drivers/{driver}"
-        known.mkdir(parents=True, exist_ok=True)
-        self.link(f"{directory}/driver", known)
-        (self.root / f"sys/module/{driver}").mkdir(parents=True, exist_ok=True)
-
-    def drm(self, device: Path, *, render: int, card: int) -> None:
-        """The DRM nodes of `device`: renderD<render> and card<card>, in sysfs and in /dev."""
-        for name, minor in ((f"renderD{render}", render), (f"card{card}", card)):
-            node = device / "drm" / name
-            relative = str(node.relative_to(self.root))
-            self.write(f"{relative}/dev", f"226:{minor}\n")
-            self.write(
-                f"{relative}/uevent", f"MAJOR=226\nMINOR={minor}\nDEVNAME=dri/{name}\nDEVTYPE=drm_minor\n"
-            )
-            self.link(f"{relative}/device", device)
-            self.link(f"sys/class/drm/{name}", node)
-            self.node(f"dev/dri/{name}", 226, minor)
-
-    def kfd(
-        self,
-        node: int,
-        *,
-        render: int,
-        location: int,
-        domain: int | None = 0,
-        simd: int = 384,
-        unique_id: int = 0,
-        vram: int = 0,
-    ) -> None:
-        """A node of KFD's topology; `simd` 0 is a CPU."""
-        directory = f"sys/class/kfd/kfd/topology/nodes/{node}"
-        properties = {
-            "cpu_cores_count": 0 if simd else 16,
-            "simd_count": simd,
-            "mem_banks_count": 1,
-            "location_id": location,
-            "drm_render_minor": render,
-            "unique_id": unique_id,
-            "vendor_id": 4098,
-        }
-        if domain is not None:
-            properties["domain"] = domain
-        self.write(
-            f"{directory}/properties", "".join(f"{key} {value}\n" for key, value in properties.items())
-        )
-        self.write(f"{directory}/gpu_id", f"{node * 1000 if simd else 0}\n")
-        self.write(f"{directory}/mem_banks/0/properties", f"heap_type 1\nsize_in_bytes {vram}\nflags 0\n")
-        if not (self.root / "dev/kfd").exists():
-            self.node("dev/kfd", 234, 0)
 
     def nvidia_driver(self, wording: str = PROPRIETARY) -> None:
         """NVIDIA's kernel module is loaded, with its control nodes."""
@@ -202,18 +92,14 @@ class MachineTree:
         return file
 
 
-def nvidia_machine(
-    root: Path, *, wording: str = PROPRIETARY, cards: int = 2, distribution: str = "debian"
-) -> MachineTree:
-    """A native machine with NVIDIA's driver and one or two cards; the second card has no render node."""
+def nvidia_machine(root: Path, *, wording: str = PROPRIETARY, distribution: str = "debian") -> MachineTree:
+    """A native machine with NVIDIA's driver and two cards, of which the second has no render node."""
     tree = MachineTree(root).bare(distribution=distribution)
     tree.nvidia_driver(wording)
-    first = tree.pci("0000:01:00.0", 0x10DE, 0x2204, driver="nvidia")
+    tree.pci_card("0000:01:00.0", NVIDIA, 0x2204, 128, driver="nvidia")
     tree.nvidia_gpu("0000:01:00.0", 0, UUID_0)
-    tree.drm(first, render=128, card=0)
-    if cards > 1:
-        tree.pci("0000:41:00.0", 0x10DE, 0x20B0, driver="nvidia", display=0x030200)
-        tree.nvidia_gpu("0000:41:00.0", 1, UUID_1, "NVIDIA A100-SXM4-40GB")
+    tree.pci_card("0000:41:00.0", NVIDIA, 0x20B0, driver="nvidia", class_code=0x030200)
+    tree.nvidia_gpu("0000:41:00.0", 1, UUID_1, "NVIDIA A100-SXM4-40GB")
     return tree
 
 
@@ -221,7 +107,7 @@ def wsl_machine(root: Path, *, nvidia: bool = True) -> MachineTree:
     """Windows' subsystem: /dev/dxg, vgem's render node, NVIDIA's user-mode driver for a card of NVIDIA's."""
     tree = MachineTree(root).bare(distribution="ubuntu", release="5.15.167.4-microsoft-standard-WSL2")
     tree.node("dev/dxg", 10, 125)
-    tree.drm(tree.platform("vgem", "vgem"), render=128, card=0)
+    tree.platform_card("vgem", 128)
     if nvidia:
         tree.write("usr/lib/wsl/lib/libcuda.so.1", "")
     return tree
@@ -230,47 +116,40 @@ def wsl_machine(root: Path, *, nvidia: bool = True) -> MachineTree:
 def amd_machine(root: Path) -> MachineTree:
     """A discrete card, an APU, and a card that KFD does not list."""
     tree = MachineTree(root).bare()
-    tree.kfd(0, render=0, location=0, simd=0)
-    card = tree.pci("0000:03:00.0", 0x1002, 0x744C, driver="amdgpu")
-    tree.drm(card, render=128, card=1)
-    tree.write("sys/devices/pci0000:00/0000:03:00.0/mem_info_vram_total", f"{24 << 30}\n")
-    tree.write("sys/devices/pci0000:00/0000:03:00.0/unique_id", "7f0e2c1b9a8d6543\n")
-    tree.kfd(1, render=128, location=0x0300, unique_id=0x7F0E2C1B9A8D6543, vram=24 << 30)
-    apu = tree.pci("0000:c4:00.0", 0x1002, 0x150E, driver="amdgpu", display=0x038000)
-    tree.drm(apu, render=129, card=0)
-    tree.write("sys/devices/pci0000:00/0000:c4:00.0/mem_info_vram_total", f"{512 << 20}\n")
-    tree.kfd(2, render=129, location=0xC400, domain=None, simd=32, vram=512 << 20)
-    old = tree.pci("0000:05:00.0", 0x1002, 0x6798, driver="amdgpu")
-    tree.drm(old, render=130, card=2)
+    tree.kfd_cpu()
+    card = tree.pci_card("0000:03:00.0", AMD, 0x744C, 128, driver="amdgpu", memory=24 << 30)
+    (card / "unique_id").write_text("7f0e2c1b9a8d6543\n")
+    tree.kfd_node(1, 128, location(0x03), 0x7F0E2C1B9A8D6543, memory=24 << 30)
+    tree.pci_card("0000:c4:00.0", AMD, 0x150E, 129, driver="amdgpu", class_code=0x038000, memory=512 << 20)
+    tree.kfd_node(2, 129, location(0xC4), simd_count=32, memory=512 << 20)
+    tree.pci_card("0000:05:00.0", AMD, 0x6798, 130, driver="amdgpu")
     return tree
 
 
 def partitioned_machine(root: Path) -> MachineTree:
     """A card in two partitions: the first is the PCI function, the other a platform device."""
     tree = MachineTree(root).bare()
-    card = tree.pci("0000:09:00.0", 0x1002, 0x74A1, driver="amdgpu", display=0x038000)
-    tree.drm(card, render=128, card=0)
-    tree.write("sys/devices/pci0000:00/0000:09:00.0/mem_info_vram_total", f"{192 << 30}\n")
-    tree.drm(tree.platform("amdgpu_xcp_0", "amdgpu_xcp_drv"), render=129, card=1)
-    for node, (render, function) in enumerate(((128, 0), (129, 1)), start=1):
-        tree.kfd(node, render=render, location=0x0900 | function, unique_id=0x51A9, vram=96 << 30)
+    tree.pci_card("0000:09:00.0", AMD, 0x74A1, 128, driver="amdgpu", class_code=0x120000)
+    tree.platform_card("amdgpu_xcp_0", 129)
+    for partition in (0, 1):
+        tree.kfd_node(1 + partition, 128 + partition, location(0x09, 0, partition), 0x51A9, memory=96 << 30)
     return tree
 
 
 def intel_machine(root: Path) -> MachineTree:
     """An Intel card, and the display controller of the server's own management."""
     tree = MachineTree(root).bare()
-    tree.drm(tree.pci("0000:03:00.0", 0x8086, 0x56A0, driver="xe"), render=128, card=1)
-    tree.pci("0000:02:00.0", 0x1A03, 0x2000, driver="ast")
+    tree.pci_card("0000:03:00.0", INTEL, 0x56A0, 128, driver="xe")
+    tree.pci_card("0000:02:00.0", 0x1A03, 0x2000, driver="ast")
     return tree
 
 
 def passthrough_machine(root: Path) -> MachineTree:
     """A virtual machine with an NVIDIA card of the host's beside its emulated and its virtio display."""
     tree = MachineTree(root).bare()
-    tree.pci("0000:00:01.0", 0x1234, 0x1111, driver="bochs-drm")
-    tree.drm(tree.virtio("0000:00:02.0", 0x1050, "virtio_gpu"), render=128, card=0)
+    tree.pci_card("0000:00:01.0", 0x1234, 0x1111, driver="bochs-drm")
+    tree.virtio_card("0000:00:02.0", 128)
     tree.nvidia_driver(OPEN)
-    tree.pci("0000:00:05.0", 0x10DE, 0x20B0, driver="nvidia", display=0x030200)
+    tree.pci_card("0000:00:05.0", NVIDIA, 0x20B0, driver="nvidia", class_code=0x030200)
     tree.nvidia_gpu("0000:00:05.0", 0, UUID_0, "NVIDIA A100-SXM4-40GB")
     return tree

@@ -39,13 +39,17 @@ _REPO = LazyGroup(
     "repo",
     help="Make, adopt, fork and delete repositories, and run their daemons.",
     lazy={
-        "adopt": "machine_setup.commands:adopt",
-        "create": "machine_setup.commands:create",
-        "delete": "machine_setup.commands:delete",
-        "fork": "machine_setup.commands:fork",
-        "list": "machine_setup.commands:list_command",
-        "start": "machine_setup.commands:start",
-        "stop": "machine_setup.commands:stop",
+        "adopt": "machine_setup.repository.commands.adopt:adopt",
+        "clean": "machine_setup.repository.commands.internal:clean",
+        "create": "machine_setup.repository.commands.create:create",
+        "delete": "machine_setup.repository.commands.delete:delete",
+        "fork": "machine_setup.repository.commands.fork:fork",
+        "list": "machine_setup.repository.commands.list:list_command",
+        "prepare": "machine_setup.repository.commands.internal:prepare_command",
+        "run": "machine_setup.repository.commands.running:run",
+        "start": "machine_setup.repository.commands.running:start",
+        "stop": "machine_setup.repository.commands.running:stop",
+        "views": "machine_setup.repository.commands.internal:views",
     },
 )
 _GATE = LazyGroup(
@@ -57,7 +61,7 @@ _GATE = LazyGroup(
 
 @click.group(
     cls=LazyGroup,
-    lazy={"doctor": "machine_setup.commands:doctor", "setup": "machine_setup.setup.command:setup"},
+    lazy={"doctor": "machine_setup.doctor.commands:doctor", "setup": "machine_setup.setup.command:setup"},
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option(

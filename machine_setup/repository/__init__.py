@@ -1,0 +1,1 @@
+"""Repositories' daemons: how each is configured, what it sees, its network, and its life."""

@@ -45,11 +45,16 @@ Query = ContainerQuery | VolumeQuery | PathQuery | BuildQuery
 
 @dataclass(frozen=True)
 class Container:
-    """A stored container. `others` are the ids that dockerd would take `ref` for, were its name not there."""
+    """A stored container.
+
+    `volumes` and `binds` are its mounts as the daemon has settled them, those of other containers
+    (VolumesFrom) included. `others` are the ids that dockerd would take the name for, were it not there.
+    """
 
     id: str
     host_config: JsonObject
     volumes: tuple[str, ...] = ()
+    binds: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
 
 

@@ -6,8 +6,9 @@ import re
 import socket
 from pathlib import Path
 from typing import cast
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
+from plugin import kernel
 from plugin.context import Absent, Answer, Container, Unanswered, Volume
 
 #: How long one question may take. dockerd answers these from memory; a daemon that does not is not well.
@@ -56,10 +57,10 @@ class DaemonClient:
                 return Absent()
             mounts = cast("list[dict[str, object]]", found.get("Mounts") or [])
             volumes = tuple(str(mount["Name"]) for mount in mounts if mount.get("Type") == "volume")
+            binds = tuple(str(mount["Source"]) for mount in mounts if mount.get("Type") == "bind")
             identity = str(found["Id"])
-            return Container(
-                identity, cast("dict[str, object]", found["HostConfig"]), volumes, self._others(ref, identity)
-            )
+            others = self._others(ref, identity)
+            return Container(identity, _as_asked(found["HostConfig"]), volumes, binds, others)
         except (DaemonError, KeyError, TypeError, AttributeError) as error:
             return Unanswered(repr(error))
 
@@ -82,8 +83,7 @@ class DaemonClient:
         """
         if not _ID_PREFIX.fullmatch(ref) or identity.startswith(ref):
             return ()
-        query = urlencode({"all": "1", "filters": json.dumps({"id": ["^" + ref]})})
-        listed = self._json(f"/containers/json?{query}")
+        listed = self._json("/containers/json?all=1")
         identities = [str(entry["Id"]) for entry in cast("list[dict[str, object]]", listed)]
         return tuple(other for other in identities if other.startswith(ref) and other != identity)
 
@@ -109,3 +109,14 @@ class DaemonClient:
         except (ValueError, RecursionError) as error:
             raise DaemonError(f"{target}: {error!r}") from error
         return answer
+
+
+def _as_asked(stored: object) -> dict[str, object]:
+    """A stored HostConfig without what the daemon itself has filled in and a client may not ask for.
+
+    Under cgroup v1 its default for the cgroup namespace is the host's (moby's DefaultCgroupV1NamespaceMode).
+    """
+    config = dict(cast("dict[str, object]", stored))
+    if config.get("CgroupnsMode") == "host" and not kernel.has_unified_cgroups():
+        del config["CgroupnsMode"]
+    return config

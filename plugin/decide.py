@@ -27,7 +27,7 @@ from plugin.decode import decode
 from plugin.denial import Denial, DenialError, unreadable
 from plugin.routes import Operation, Verdict, route
 from plugin.rules import HOST_CONFIG as CREATE_RULES
-from plugin.rules import STORED, UPDATE, applying, builds, networks, privilege, volumes
+from plugin.rules import STORED, UPDATE, applying, binds, builds, networks, privilege, volumes
 from plugin.rules.catalogue import Tier, tier
 from plugin.rules.devices import DeviceRequest, device_names
 from plugin.rules.relax import is_relaxed
@@ -177,6 +177,8 @@ def _judge_stored(operation: Operation, request: Request, findings: _Findings) -
         findings.add(_of_stored(denials, starts))
     names = [(name, f"Mounts {name}") for name in answer.volumes]
     findings.add(_of_stored(volumes.named_volumes(names, context), starts))
+    paths = [(path, False, f"Mounts {path}") for path in answer.binds]
+    findings.add(_of_stored(binds.host_paths(paths, context), starts))
 
 
 def _check_start(operation: Operation, request: Request) -> None:

@@ -27,6 +27,11 @@ def place(path: str, mountinfo: Path = Path("/proc/self/mountinfo")) -> Answer:
         return Unanswered(repr(error))
 
 
+def has_unified_cgroups() -> bool:
+    """Whether this machine has cgroup v2 alone, as cgroups(7) tells it."""
+    return Path("/sys/fs/cgroup/cgroup.controllers").exists()
+
+
 def _is_device(path: str) -> bool:
     try:
         mode = Path(path).lstat().st_mode

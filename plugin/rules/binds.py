@@ -5,7 +5,7 @@ from typing import TypedDict
 
 from plugin.context import Context, PathQuery, Place
 from plugin.denial import Denial, unreadable
-from plugin.rules.paths import clean, is_plain, judge_path
+from plugin.rules.paths import clean, is_hardware, is_plain, judge_path
 from plugin.rules.volumes import DRIVERS, VOLUME_NAME, named_volumes, volume
 from plugin.rules.words import words
 
@@ -129,17 +129,22 @@ def volume_driver(name: str, _context: Context) -> Iterator[Denial]:
 
 def host_paths(entries: Sequence[Bind], context: Context) -> Iterator[Denial]:
     """Sources on the host: where they lead is asked of the kernel, all in one round."""
-    plain = [entry for entry in entries if is_plain(entry[0])]
-    for source, _, field in entries:
+    asked: list[Bind] = []
+    for source, read_only, field in entries:
         if not is_plain(source):
             yield unreadable(f"the source {source[:200]!r} is not an absolute path", field).denial
-    context.require([PathQuery(clean(source)) for source, _, _ in plain])
-    for source, read_only, field in plain:
-        place = context.answer(PathQuery(clean(source)))
-        if isinstance(place, Place):
-            yield from judge_path(clean(source), place, read_only, field, context)
+        elif is_hardware(clean(source)):
+            # Wherever it leads: /proc/1/root is a link that nobody but the kernel can follow.
+            yield from judge_path(clean(source), Place(clean(source)), read_only, field, context)
         else:
-            yield unreadable(f"{source[:200]} cannot be looked at", field).denial
+            asked.append((clean(source), read_only, field))
+    context.require([PathQuery(path) for path, _, _ in asked])
+    for path, read_only, field in asked:
+        place = context.answer(PathQuery(path))
+        if isinstance(place, Place):
+            yield from judge_path(path, place, read_only, field, context)
+        else:
+            yield unreadable(f"{path[:200]} cannot be looked at", field).denial
 
 
 def _volumes(entries: list[tuple[str, str]], context: Context) -> Iterator[Denial]:

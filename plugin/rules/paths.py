@@ -105,6 +105,11 @@ def clean(path: str) -> str:
     return posixpath.normpath("/" + path.lstrip("/"))
 
 
+def is_hardware(path: str) -> bool:
+    """Whether the clean `path` is, holds or lies in a directory of the kernel's."""
+    return _touches(path, HARDWARE)
+
+
 def judge_path(path: str, place: Place, read_only: bool, field: str, context: Context) -> Iterator[Denial]:
     """A directory or file of the host that a container shall see.
 
@@ -115,7 +120,7 @@ def judge_path(path: str, place: Place, read_only: bool, field: str, context: Co
         return
     shown = path[:200]
     paths = {path: None, _without_alias(path): None, place.path: None}
-    if any(_touches(known, HARDWARE) for known in paths) or place.is_device or place.kernel_mounts:
+    if any(map(is_hardware, paths)) or place.is_device or place.kernel_mounts:
         yield Denial(
             "bind-hardware",
             f"{shown} is, holds or leads to hardware or the kernel, and is not mounted on this machine",

@@ -19,6 +19,7 @@ from machine_setup.setup.keep_current import KeepCurrentStep
 from machine_setup.setup.leftovers import LeftoversStep
 from machine_setup.setup.nvidia_spec import NvidiaSpecStep
 from machine_setup.setup.packages import NVIDIA_REPOSITORY
+from machine_setup.setup.persistence import PersistenceStep
 from machine_setup.setup.record import GrantsStep, InventoryStep, take_inventory
 from machine_setup.setup.rediacc_specs import RediaccSpecsStep
 from machine_setup.setup.refresh import RefreshStep, ShadowStep
@@ -37,6 +38,7 @@ STEPS: tuple[Step[Context], ...] = (
     NvidiaSpecStep(),
     RefreshStep(),
     ShadowStep(),
+    PersistenceStep(),
     RediaccSpecsStep(),
     KeepCurrentStep(),
     InventoryStep(),

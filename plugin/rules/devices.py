@@ -119,8 +119,13 @@ def not_granted(name: str, context: Context, field: str) -> Denial:
 
 def use_cdi(context: Context) -> str:
     """What to do instead of every other way to a device."""
+    return f"Use {cdi_form(context)}"
+
+
+def cdi_form(context: Context) -> str:
+    """How a device is asked for: with a granted name where there is one, and the names of this machine."""
     example = min(context.granted, default=next(iter(context.available), "VENDOR/CLASS=NAME"))
-    return f"Use --device {example}{_devices_here(context)}"
+    return f"--device {example}{_devices_here(context)}"
 
 
 def _devices_here(context: Context) -> str:

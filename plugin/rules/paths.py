@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from plugin.context import Context, Place
 from plugin.denial import Denial
+from plugin.rules.devices import cdi_form
 from plugin.rules.relax import relaxable, within
 
 HARDWARE = ("/dev", "/proc", "/sys")
@@ -124,7 +125,7 @@ def judge_path(path: str, place: Place, read_only: bool, field: str, context: Co
         yield Denial(
             "bind-hardware",
             f"{shown} is, holds or leads to hardware or the kernel, and is not mounted on this machine",
-            "Mount only the directories that hold your data; for a GPU use --device with its CDI name",
+            f"Mount only the directories that hold your data; for a GPU use {cdi_form(context)}",
             field,
         )
     elif any(_is_control(known, context) for known in paths):

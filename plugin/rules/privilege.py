@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from plugin.context import Context
 from plugin.denial import Denial
+from plugin.rules.devices import cdi_form
 from plugin.rules.relax import relaxable
 from plugin.rules.words import words
 
@@ -22,21 +23,19 @@ HOST_CAPABILITIES = words(
     " NET_BROADCAST SYS_PACCT SYS_RESOURCE SYS_TTY_CONFIG WAKE_ALARM"
 )
 
-_NO_PRIVILEGE = "Leave it out; a GPU needs no more than --device with a granted CDI name"
 
-
-def privileged(_value: bool, _context: Context, field: str = "HostConfig.Privileged") -> Iterator[Denial]:
+def privileged(_value: bool, context: Context, field: str = "HostConfig.Privileged") -> Iterator[Denial]:
     """A privileged container or exec."""
-    yield Denial("privileged", "--privileged is refused on this machine", _NO_PRIVILEGE, field)
+    yield Denial("privileged", "--privileged is refused on this machine", _leave_out(context), field)
 
 
-def runtime(name: str, _context: Context) -> Iterator[Denial]:
+def runtime(name: str, context: Context) -> Iterator[Denial]:
     """A runtime other than runc."""
     if name not in RUNTIMES:
         yield Denial(
             "runtime",
             f"--runtime {name[:100]} is refused on this machine",
-            "Leave it out; a granted device needs no special runtime",
+            _leave_out(context),
             "HostConfig.Runtime",
         )
 
@@ -52,4 +51,8 @@ def capabilities(names: Sequence[str], context: Context) -> Iterator[Denial]:
         if name in HOST_CAPABILITIES:
             yield relaxable("extra-capability", message, name, field, context)
         else:
-            yield Denial("kernel-capability", message, _NO_PRIVILEGE, field)
+            yield Denial("kernel-capability", message, _leave_out(context), field)
+
+
+def _leave_out(context: Context) -> str:
+    return f"Leave it out; a GPU needs no more than {cdi_form(context)}"

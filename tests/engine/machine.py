@@ -1,6 +1,5 @@
 """A machine of a test's own: its files below a temporary root, its gate, its repositories' daemons."""
 
-import os
 import shutil
 import signal
 import subprocess
@@ -131,7 +130,7 @@ class Machine:
 
     @property
     def _environment(self) -> dict[str, str]:
-        return {**os.environ, "PYTHONPATH": str(SOURCE), "REDIACC_ROOT": str(self.directory)}
+        return {**self.engine.environment, "PYTHONPATH": str(SOURCE), "REDIACC_ROOT": str(self.directory)}
 
     def _listens(self) -> bool:
         repositories = read_register(self.layout).repositories

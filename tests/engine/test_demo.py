@@ -4,10 +4,21 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.engine.machine import SOURCE
+
+
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """A short path: that of a unix socket has at most 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="demo-") as path:
+        yield Path(path)
 
 
 def start(*arguments: str, temporary: Path) -> subprocess.Popen[str]:
@@ -23,8 +34,8 @@ def start(*arguments: str, temporary: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_it_tells_the_main_job_and_cleans_up(tmp_path: Path) -> None:
-    demo = start(temporary=tmp_path)
+def test_it_tells_the_main_job_and_cleans_up(temporary: Path) -> None:
+    demo = start(temporary=temporary)
     told, _ = demo.communicate(timeout=120)
     assert demo.returncode == 0, told
     refused = (
@@ -33,11 +44,11 @@ def test_it_tells_the_main_job_and_cleans_up(tmp_path: Path) -> None:
     assert told.count(refused) == 2
     assert "opened /dev/nvidia0" in told
     assert "--gpus and device reservations are refused on this machine. Use --device nvidia.com/gpu=0" in told
-    assert list(tmp_path.iterdir()) == []
+    assert list(temporary.iterdir()) == []
 
 
-def test_keep_waits_and_ctrl_c_ends_everything(tmp_path: Path) -> None:
-    demo = start("--keep", temporary=tmp_path)
+def test_keep_waits_and_ctrl_c_ends_everything(temporary: Path) -> None:
+    demo = start("--keep", temporary=temporary)
     assert demo.stdout is not None
     told = []
     for line in demo.stdout:
@@ -47,9 +58,10 @@ def test_keep_waits_and_ctrl_c_ends_everything(tmp_path: Path) -> None:
     (host,) = [line.split("=", 1)[1].strip() for line in told if "export DOCKER_HOST=" in line]
     assert Path(host.removeprefix("unix://")).is_socket()
     demo.send_signal(signal.SIGINT)
-    assert demo.wait(60) == 130
-    assert list(tmp_path.iterdir()) == []
-    assert not _mentions(str(tmp_path))
+    demo.communicate(timeout=60)
+    assert demo.returncode == 130
+    assert list(temporary.iterdir()) == []
+    assert not _mentions(str(temporary))
 
 
 def _mentions(directory: str) -> list[str]:

@@ -150,7 +150,7 @@ def test_a_damaged_grants_file_is_never_overwritten_and_makes_the_gate_deny(gate
         assert gated.machine.layout.grants.read_bytes() == damaged
         run = gated.daemon.docker("run", "--rm", "--device", ZERO, "busybox", "true", check=False)
         assert run.returncode == 125
-        assert "grants cannot be read" in run.stderr
+        assert "the grants of this machine cannot be read" in run.stderr
     finally:
         gated.machine.layout.grants.write_bytes(good)
     gated.daemon.docker("run", "--rm", "--device", ZERO, "busybox", "open-device", "/dev/nvidia0")

@@ -7,6 +7,7 @@ goes on telling it for as long as a worker is alive.
 
 import contextlib
 import os
+import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from gunicorn.systemd import sd_notify
 from grants_cli.store import cached_register
 from plugin import sockets
 from plugin.sockets import Listener
-from plugin.worker import CLOSE, OPEN, GateWorker
+from plugin.worker import CLOSE, HELD_BACK, OPEN, GateWorker
 from spec.errors import RediaccError
 from spec.layout import Layout
 
@@ -72,7 +73,12 @@ class GateArbiter(Arbiter):
     def spawn_worker(self) -> int:
         """Start a worker, and remember how its sign of life looks before the first one."""
         self.LISTENERS[:] = self._listeners.values()
-        pid = super().spawn_worker()
+        # Until a worker has its own handlers, a SIGTERM would go to a copy of ours and be forgotten.
+        signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
+        try:
+            pid = super().spawn_worker()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
         worker = cast(GateWorker, self.WORKERS[pid])
         worker.orders.close()
         self._born[pid] = worker.tmp.last_update()

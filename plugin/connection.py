@@ -8,6 +8,7 @@ Keep-alive has a race: the client may send while the server closes. `finish` end
 
 import contextlib
 import os
+import select
 import socket
 import time
 
@@ -21,9 +22,12 @@ IDLE_LIMIT = 90.0
 CALL_LIMIT = 30.0
 #: Seconds that a new connection may still take to send its first call when the service ends.
 FIRST_CALL_LIMIT = 1.0
+#: Seconds that a connection stays open after it was shut for reading.
+LINGER = 0.5
 #: Bytes that are read only to be forgotten, so that a peer that sends too much reads why it is refused.
 DISCARD_LIMIT = 64 * 1024 * 1024
 _CHUNK = 16 * 1024
+_poll: type[select.poll] = get_original("select", "poll")
 _plain_socket: type[socket.socket] = get_original("socket", "socket")
 _BODY_CHUNK = 256 * 1024
 
@@ -43,13 +47,14 @@ class UnusualError(Exception):
 class Connection:
     """The calls and answers on `sock`."""
 
-    __slots__ = ("_data", "_said_last", "_served", "_sock", "deadline", "idle", "last")
+    __slots__ = ("_data", "_said_last", "_served", "_shut_for_reading", "_sock", "deadline", "idle", "last")
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._data = b""
         self._served = False
         self._said_last = False
+        self._shut_for_reading = False
         #: Whether no byte of a call has arrived.
         self.idle = True
         #: Whether the connection ends with the next answer.
@@ -108,16 +113,34 @@ class Connection:
 
         A call that is under way is answered with ``Connection: close``. An idle connection is shut for
         reading: what dockerd has sent until then is answered, and after it dockerd cannot send a byte, so
-        Go's client repeats the call on another connection. A new connection must not be shut, for Go gives
-        up when its first write on one fails; it has a moment to send.
+        Go's client repeats the call on another connection (net/http, nothingWrittenError). A new connection
+        must not be shut, for Go gives up when its first write on one fails; it has a moment to send.
         """
         self.last = True
         if not self.idle:
             return
         if self._served:
+            self._shut_for_reading = True
             self._shut(socket.SHUT_RD)
         else:
             self.deadline = min(self.deadline, time.monotonic() + FIRST_CALL_LIMIT)
+
+    def linger(self) -> None:
+        """Keep a connection that was shut for reading until dockerd has noticed, or for `LINGER` seconds.
+
+        Go takes a connection for a call a moment before it writes. If it reads the end in that moment it
+        gives the call up (net/http, errServerClosedIdle); only a write that fails makes it try another one.
+        A connection that dockerd is using it finds shut at once, and one that it leaves alone so long it
+        hardly takes in that very moment.
+        """
+        if not self._shut_for_reading:
+            return
+        self.deadline = time.monotonic() + 2 * LINGER
+        hung_up = _poll()
+        hung_up.register(self._sock.fileno(), 0)
+        end = time.monotonic() + LINGER
+        while time.monotonic() < end and not hung_up.poll(0):
+            time.sleep(0.02)
 
     def cut(self) -> None:
         """End the connection now."""

@@ -59,6 +59,7 @@ class Door:
         try:
             while (call := connection.next_call()) is not None:
                 connection.answer(self._respond(connection, call, trusted=trusted))
+            connection.linger()
         finally:
             self.connections.discard(connection)
 

@@ -9,6 +9,7 @@ import contextlib
 import gc
 import logging
 import os
+import signal
 import socket
 import time
 from functools import partial
@@ -27,6 +28,8 @@ from plugin.door import CONNECTION_LIMIT, Door
 from plugin.turns import Turns
 
 OPEN, CLOSE = b"+", b"-"
+#: Signals that must not reach a worker before it can understand them.
+HELD_BACK = frozenset({signal.SIGTERM, signal.SIGQUIT, signal.SIGINT})
 #: Seconds between two looks at the connections' deadlines.
 _WATCH = 1.0
 _ORDER_LIMIT = 4096
@@ -67,12 +70,13 @@ class GateWorker(GeventWorker):
         super().__init__(*args, **kwargs)
         # Made before the fork: the arbiter keeps one end, the worker the other.
         self.arbiter_end, self.orders = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._stopping: Event | None = None
         self._servers: dict[str, tuple[StreamServer, Door]] = {}
         self._leaving: list[tuple[StreamServer, Door]] = []
 
     def run(self) -> None:
         """Serve until a signal ends the worker."""
-        self._stopping = Event()
+        stopping = self._stopping = Event()
         service = cast(Service, self.app)
         self._turns = Turns()
         for sock in self.sockets:
@@ -85,7 +89,7 @@ class GateWorker(GeventWorker):
             gc.freeze()
             while self.alive:
                 self.notify()
-                self._stopping.wait(1.0)
+                stopping.wait(1.0)
             self._finish()
         # Python's own way out would meet modules that gevent has patched and that are half gone.
         logging.shutdown()
@@ -94,7 +98,13 @@ class GateWorker(GeventWorker):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """SIGTERM: end gracefully."""
         super().handle_exit(sig, frame)
-        gevent.spawn(self._stopping.set)
+        if self._stopping:
+            gevent.spawn(self._stopping.set)
+
+    def init_signals(self) -> None:
+        """Take the signals that have come since the fork, too: `plugin.arbiter` held them back."""
+        super().init_signals()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
 
     def _open(self, sock: gevent_socket) -> None:
         path = sock.getsockname()
@@ -140,7 +150,7 @@ class GateWorker(GeventWorker):
         while True:
             gevent.sleep(_WATCH)
             now = time.monotonic()
-            self._leaving = [(server, door) for server, door in self._leaving if door.connections]
+            self._leaving = [(server, door) for server, door in self._leaving if server.pool]
             for _, door in (*self._servers.values(), *self._leaving):
                 door.watch(now)
 

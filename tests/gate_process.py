@@ -17,8 +17,16 @@ from grants_cli.register import Register
 from grants_cli.store import GrantStore
 from spec.layout import Layout
 
+_HAND_OVER = """\
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ["LISTEN_PID"] = str(os.getpid())
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
 SOURCE = Path(__file__).parents[1]
 PATIENCE = 20.0
+REQUEST = "AuthZPlugin.AuthZReq"
+RESPONSE = "AuthZPlugin.AuthZRes"
 RENET = (sys.executable, "-m", "machine_setup.renet")
 
 
@@ -48,6 +56,9 @@ def message(method: str, target: str, body: object = None) -> bytes:
     if body is not None:
         fields["RequestBody"] = base64.b64encode(json.dumps(body).encode()).decode()
     return json.dumps(fields).encode()
+
+
+PING = message("HEAD", "/_ping")
 
 
 def http(route: str, body: bytes, *headers: str) -> bytes:
@@ -149,6 +160,12 @@ class GateProcess:
                 return ask(sock, "Plugin.Activate", b"") == {"Implements": ["authz"]}
         except OSError:
             return False
+
+    def start_with(self, listener: socket.socket) -> Self:
+        """Start it as systemd does: with `listener` for its file descriptor 3 (sd_listen_fds(3))."""
+        self.environment["LISTEN_FDS"] = "1"
+        fd = listener.fileno()
+        return self.start([sys.executable, "-c", _HAND_OVER, str(fd)], pass_fds=[fd])
 
     @property
     def log(self) -> str:

@@ -11,9 +11,7 @@ from plugin.answers import ALLOW
 from plugin.connection import CALL_LIMIT, FIRST_CALL_LIMIT, IDLE_LIMIT, ClosedError, UnusualError
 from plugin.door import Door
 from plugin.turns import Turns
-from tests.gate_process import http, read_answer, wait_until
-
-REQUEST = "AuthZPlugin.AuthZReq"
+from tests.gate_process import REQUEST, http, read_answer, wait_until
 
 
 class Visit:

@@ -16,11 +16,19 @@ import pytest
 from plugin.connection import IDLE_LIMIT
 from plugin.door import LARGE_LIMIT
 from plugin.wire import MESSAGE_LIMIT
-from tests.gate_process import GateProcess, ask, connect, http, message, read_answer, wait_until
+from tests.gate_process import (
+    PING,
+    REQUEST,
+    RESPONSE,
+    GateProcess,
+    ask,
+    connect,
+    http,
+    message,
+    read_answer,
+    wait_until,
+)
 
-REQUEST = "AuthZPlugin.AuthZReq"
-RESPONSE = "AuthZPlugin.AuthZRes"
-PING = message("HEAD", "/_ping")
 ALLOWED = {"Allow": True}
 
 
@@ -309,6 +317,20 @@ def test_a_graceful_stop_answers_what_has_been_asked_and_removes_the_sockets(own
     assert own_gate.process is not None
     assert own_gate.process.returncode == 0
     assert not path.exists()
+
+
+def test_a_worker_that_is_told_to_end_while_it_starts_ends(own_gate: GateProcess) -> None:
+    path = own_gate.adopt("a")
+    own_gate.start().wait(path)
+    for delay in (0.0, 0.005, 0.02, 0.05, 0.1):
+        first = own_gate.worker
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: own_gate.workers() not in ([], [first]), "the worker has no successor")  # noqa: B023
+        second = own_gate.workers()[0]
+        time.sleep(delay)
+        os.kill(second, signal.SIGTERM)
+        wait_until(lambda: second not in own_gate.workers(), f"{second} stays: {own_gate.log}", 10)  # noqa: B023
+        own_gate.wait(path)
 
 
 def test_an_idle_connection_that_ends_refuses_the_next_byte_rather_than_losing_it(

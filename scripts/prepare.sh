@@ -10,7 +10,7 @@
 VENV=.venv
 
 # What starting daemons and the image of the tests need. (git and a compiler: nothing here needs them.)
-ENGINE_PACKAGES=(runc:runc busybox:busybox-static iptables:iptables nft:nftables ip:iproute2 unshare:util-linux)
+ENGINE_PACKAGES=(runc:runc busybox:busybox-static iptables:iptables nft:nftables ip:iproute2 unshare:util-linux systemd-socket-activate:systemd)
 
 say() { printf '%s\n' "$*" >&2; }
 

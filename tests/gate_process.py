@@ -13,7 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from grants_cli.register import Register
+from grants_cli import repositories
+from grants_cli.refs import Ref
+from grants_cli.register import Register, Repository
 from grants_cli.store import GrantStore
 from spec.layout import Layout
 
@@ -120,10 +122,17 @@ class GateProcess:
             [*RENET, *arguments], env=self.environment, check=True, capture_output=True, text=True
         ).stdout
 
-    def adopt(self, name: str) -> Path:
-        """Register a repository without a daemon; the path of its plugin socket."""
-        self.renet("repo", "adopt", name, "--socket", str(self.layout.root / f"{name}.sock"))
-        return self.layout.plugin_socket(name)
+    def adopt(self, *names: str) -> Path:
+        """Register repositories without a daemon; the path of the first one's plugin socket."""
+        with GrantStore(self.layout).transaction() as transaction:
+            for name in names:
+                ref, guid = Ref.parse(name), repositories.new_guid()
+                places = repositories.Places.managed(self.layout, ref, guid)
+                repository = Repository(
+                    guid, ref, places.socket, places.data_root, places.daemon_json, False, transaction.now
+                )
+                repositories.add(transaction, repository, "repository-adopt")
+        return self.layout.plugin_socket(names[0])
 
     def forget(self, name: str) -> None:
         """Take a repository out of the register."""

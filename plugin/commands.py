@@ -1,8 +1,11 @@
 """The gate's commands."""
 
+from pathlib import Path
+from typing import IO
+
 import click
 
-from spec.console import layout
+from spec.console import emit, layout, output_option
 
 
 @click.command()
@@ -19,3 +22,61 @@ def serve() -> None:
     from plugin.serve import serve as serve_gate  # noqa: PLC0415 - gevent and Flask cost 0.3 s
 
     serve_gate(layout())
+
+
+@click.command()
+@output_option
+def check() -> None:
+    """Check what the gate rests on: its options, the register, the grants and each daemon's builds.
+
+    Exits with 12 where a file cannot be trusted.
+
+    \b
+    Examples:
+      renet gate check
+      renet gate check -o json
+    """
+    from plugin.check import check as check_gate  # noqa: PLC0415 - start-up
+
+    findings = check_gate(layout())
+    emit([finding.record() for finding in findings], lambda: click.echo("\n".join(map(str, findings))))
+    if any(finding.is_broken for finding in findings):
+        click.get_current_context().exit(12)
+
+
+def _repositories(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from grants_cli.store import read_register  # noqa: PLC0415 - start-up
+    from spec.layout import Layout  # noqa: PLC0415
+
+    known = ctx.find_object(Layout) or Layout.from_environment()
+    return [ref for ref in read_register(known).by_ref if ref.startswith(incomplete)]
+
+
+@click.command()
+@click.argument("repo", shell_complete=_repositories)
+@click.argument("file", type=click.File("rb"), default="-")
+@output_option
+def explain(repo: str, file: IO[bytes]) -> None:
+    """Say what the gate would answer to REPO, with each problem, its rule and what to write instead.
+
+    FILE (standard input if it is left out) is a Compose file, the JSON body of POST /containers/create, a
+    request as the gate's protocol carries it, or what docker inspect prints of a container: would it start?
+
+    \b
+    Examples:
+      renet gpu explain gpu-a compose.yaml
+      docker inspect web | renet gpu explain gpu-a
+      renet gpu explain gpu-a body.json -o json
+    """
+    from grants_cli.store import read_register  # noqa: PLC0415 - start-up
+    from plugin.explain import explain as explain_request  # noqa: PLC0415
+    from plugin.gate import Gate  # noqa: PLC0415
+
+    machine = layout()
+    repository = read_register(machine).get(repo)
+    gate = Gate(machine)
+    directory = Path(file.name).absolute().parent if file.name != "<stdin>" else Path.cwd()
+    answer = explain_request(
+        file.read(), directory, gate.context(repository), lambda queries: gate.answer(repository, queries)
+    )
+    emit(answer.record(), lambda: click.echo(answer.text()))

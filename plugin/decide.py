@@ -131,7 +131,7 @@ def _judge_body(operation: Operation, request: Request, findings: _Findings) -> 
         case "POST /volumes/create":
             driver = cast("str | None", body.get("Driver"))
             options = cast("dict[str, str | None] | None", body.get("DriverOpts"))
-            findings.add(volumes.volume(driver, options, "DriverOpts", context))
+            findings.add(volumes.volume(driver, options, ("Driver", "DriverOpts"), context))
         case "POST /networks/create":
             findings.add(networks.network(body, context))
         case _:

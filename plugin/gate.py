@@ -63,7 +63,7 @@ class Gate:
             request = message.parse(body)
             repository = self._repository(name)
             decision = judge(
-                request, self.context(repository), lambda queries: self._answer(repository, queries)
+                request, self.context(repository), lambda queries: self.answer(repository, queries)
             )
         except DenialError as error:
             decision = Decision(False, error.denial)
@@ -104,10 +104,12 @@ class Gate:
             raise DenialError(_unknown(slug))
         return repository
 
-    def _answer(self, repository: Repository, queries: tuple[Query, ...]) -> dict[Query, Answer]:
-        return answers(queries, repository.socket, lambda: self._build_problem(repository))
+    def answer(self, repository: Repository, queries: tuple[Query, ...]) -> dict[Query, Answer]:
+        """What the daemon of `repository` and the kernel say to `queries`."""
+        return answers(queries, repository.socket, lambda: self.build_problem(repository))
 
-    def _build_problem(self, repository: Repository) -> str:
+    def build_problem(self, repository: Repository) -> str:
+        """What leaves the builds of `repository` open; empty where nothing does."""
         settings = self._settings_of(repository)
         named = cast("list[str]", settings.get("cdi-spec-dirs") or ["/etc/cdi", "/var/run/cdi"])
         directories = tuple(map(str, (self._layout.cdi_dir, *named)))

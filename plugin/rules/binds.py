@@ -98,7 +98,8 @@ def mounts(entries: Sequence[Mount], context: Context) -> Iterator[Denial]:
         elif kind == "volume":
             config = (entry.get("VolumeOptions") or {}).get("DriverConfig") or {}
             place = f"{field}.VolumeOptions.DriverConfig"
-            yield from volume(config.get("Name"), config.get("Options"), place, context)
+            fields = (f"{place}.Name", f"{place}.Options")
+            yield from volume(config.get("Name"), config.get("Options"), fields, context)
             if source:
                 volumes.append((source, f"{field}.Source"))
         elif kind == "tmpfs":

@@ -46,12 +46,16 @@ _ALIASES = {"nfs4": "nfs", "smb3": "cifs"}
 
 
 def volume(
-    driver: str | None, options: Mapping[str, str | None] | None, field: str, context: Context
+    driver: str | None,
+    options: Mapping[str, str | None] | None,
+    fields: tuple[str, str],
+    context: Context,
 ) -> Iterator[Denial]:
-    """A volume with this driver and these options, to be made or made already."""
+    """A volume with this driver and these options, to be made or made already; `fields` name the two."""
     if (driver or "") not in DRIVERS:
-        yield _refused(f"the volume driver {driver}", field)
+        yield _refused(f"the volume driver {driver}", fields[0])
         return
+    field = fields[1]
     given = {name: value or "" for name, value in (options or {}).items()}
     if not any(given.values()):
         return
@@ -118,6 +122,6 @@ def named_volumes(names: list[tuple[str, str]], context: Context) -> Iterator[De
     context.require(devices)
     for name, field, answer in stored:
         if isinstance(answer, StoredVolume):
-            yield from volume(answer.driver, answer.options, field, context)
+            yield from volume(answer.driver, answer.options, (field, field), context)
         elif not isinstance(answer, Absent):
             yield _refused(f"the volume {name}, of which the daemon says nothing,", field)

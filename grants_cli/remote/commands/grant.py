@@ -152,4 +152,4 @@ def explain(ref: str, on: str, file: Any, timeout: float | None) -> None:
     target = Target.parse(ref)
     call = Call(("gpu", "explain"), operands=(str(target.ref), "-"), stdin=file.read())
     _, data = one.ask_about(target, on, call, timeout)
-    emit(data, lambda: click.echo(str(data)))
+    emit(data, lambda: click.echo(answers.record(data).get("text", "")))

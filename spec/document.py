@@ -1,8 +1,9 @@
 """YAML bytes -> a tree of nodes, within bounds.
 
-Parsing is libyaml's. Where it reads more than yaml.v2 does, which the CDI reference library uses, the
-difference is refused here: YAML 1.2 directives, the escape ``\\/``, a question mark in a plain scalar of
-flow style. Where it reads less (``[a:, b]``, ``"\\'"``), so do we.
+Parsing is libyaml's. Where it reads more than yaml.v2 does, which the CDI reference library uses, or reads
+it otherwise, the text is refused here: YAML 1.2 directives, the escape ``\\/``, in flow style a question
+mark in a plain scalar and a comma right after a tag. Where it reads less (``[a:, b]``, ``"\\'"``, ``![x``,
+``!x, y``), so do we.
 
 The tree keeps scalars as text, with what is needed to resolve them later, and the line of every node.
 Only the first document counts, as in the reference library. An alias is the very node it names, so a
@@ -13,6 +14,7 @@ import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import yaml
 from yaml.events import (
@@ -89,7 +91,7 @@ def compose(data: bytes) -> Node | None:
         return None
     try:
         events = yaml.parse(data, Loader=yaml.CLoader)
-        return _Composer(_slash_escapes(data)).first_document(events)
+        return _Composer(data).first_document(events)
     except yaml.reader.ReaderError as error:
         raise DocumentError("bad-encoding", f"undecodable text: {error.reason}") from error
     except yaml.MarkedYAMLError as error:
@@ -100,22 +102,19 @@ def compose(data: bytes) -> Node | None:
 
 
 _SLASH_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\/")
-
-
-def _slash_escapes(data: bytes) -> str | None:
-    r"""The text of `data` if a ``\/`` occurs in it: only then must double-quoted scalars be looked at."""
-    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    text = data.decode("utf-16" if wide else "utf-8-sig", "replace")
-    return text if "\\/" in text else None
+_TAG_AND_COMMA = re.compile(r"(?:&\S+\s+)?!\S*,")
 
 
 class _Composer:
-    def __init__(self, text: str | None) -> None:
-        self.text = text
+    def __init__(self, data: bytes) -> None:
+        self.data = data
         self.flow = 0
         self.anchors: dict[str, Node] = {}
         self.open: list[Sequence | Mapping] = []
         self.root: Node | None = None
+        # What yaml.v2 counts: the document, every node, and what it meets again by aliases.
+        self.decoded = 1
+        self.aliased = 0
 
     def first_document(self, events: Iterator[Event]) -> Node | None:
         for event in events:
@@ -134,12 +133,13 @@ class _Composer:
     def take(self, event: NodeEvent) -> None:
         line = _line(event)
         if isinstance(event, AliasEvent):
-            self.place(self.alias(event.anchor, line), line)
+            self.place(self.alias(event.anchor, line), line, by_alias=True)
             return
+        self.decoded += 1
+        self.check_node(event, line)
         node: Node
         flow = False
         if isinstance(event, ScalarEvent):
-            self.check_scalar(event, line)
             node = Scalar(event.value, event.tag, event.implicit[0], line)
         elif isinstance(event, SequenceStartEvent):
             node, flow = Sequence(line), bool(event.flow_style)
@@ -156,13 +156,28 @@ class _Composer:
         # Inside a flow collection everything is flow, whatever libyaml says of its block style.
         self.flow += 1 if self.flow or flow else 0
 
-    def check_scalar(self, event: ScalarEvent, line: int) -> None:
+    @cached_property
+    def text(self) -> str:
+        """The document's text, which an event's marks count the characters of."""
+        wide = self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        return self.data.decode("utf-16" if wide else "utf-8-sig", "replace")
+
+    @cached_property
+    def has_slash_escape(self) -> bool:
+        """Whether a ``\\/`` is anywhere: only then are double-quoted scalars looked at."""
+        return "\\/" in self.text
+
+    def check_node(self, event: NodeEvent, line: int) -> None:
+        """Refuse what libyaml reads and yaml.v2 does not."""
+        if getattr(event, "tag", None) and self.flow and _TAG_AND_COMMA.match(self.text, _start(event)):
+            raise DocumentError("not-yaml", "a comma right after a tag", line)
+        if not isinstance(event, ScalarEvent):
+            return
         if self.flow and not event.style and "?" in event.value:
             raise DocumentError("not-yaml", "a question mark in unquoted text of flow style", line)
-        if self.text is not None and event.style == '"':
-            source = self.text[_start(event) : _end(event)]
-            if _SLASH_ESCAPE.search(source):
-                raise DocumentError("not-yaml", r"the escape \/, which YAML 1.1 does not have", line)
+        slash = event.style == '"' and self.has_slash_escape
+        if slash and _SLASH_ESCAPE.search(self.text, _start(event), _end(event)):
+            raise DocumentError("not-yaml", r"the escape \/, which YAML 1.1 does not have", line)
 
     def alias(self, anchor: str | None, line: int) -> Node:
         node = self.anchors.get(anchor or "")
@@ -170,6 +185,12 @@ class _Composer:
             raise DocumentError("not-yaml", f"the alias *{anchor} has no anchor", line)
         if not isinstance(node, Scalar) and not node.complete:
             raise DocumentError("not-yaml", f"the anchor &{anchor} holds itself", line)
+        weight = 1 if isinstance(node, Scalar) else node.weight
+        self.decoded += 1 + weight
+        self.aliased += weight
+        # yaml.v2's own bound (decode.go, allowedAliasRatio), for as many nodes as we read.
+        if self.aliased > 100 and self.decoded > 1000 and self.aliased > 0.99 * self.decoded:
+            raise DocumentError("alias-bomb", "hardly anything but aliases", line)
         return node
 
     def close(self) -> None:
@@ -178,15 +199,15 @@ class _Composer:
         node.complete = True
         self.place(node, node.line)
 
-    def place(self, node: Node, line: int) -> None:
+    def place(self, node: Node, line: int, by_alias: bool = False) -> None:
         if not self.open:
             self.root = node
             return
         parent = self.open[-1]
         if isinstance(node, Scalar):
-            parent.weight += 1
+            parent.weight += 1 + by_alias
         else:
-            parent.weight += node.weight
+            parent.weight += node.weight + by_alias
             parent.height = max(parent.height, node.height + 1)
             if parent.height > MAX_DEPTH:
                 raise DocumentError("too-deep", f"nested more than {MAX_DEPTH} levels", line)

@@ -37,7 +37,8 @@ def decode(body: bytes, kind: Kind) -> JsonObject:
     # fewer are left to account for. Only an escaped colon could make up for that; `read_json` looks at keys
     # then.
     if kind.check(value) != count_colons(text) and not _has_escaped_colon(text):
-        read_json(text, careful=True)
+        if len(text) < _WORTH_A_NAME:
+            read_json(text, careful=True)  # raises, and names the key
         raise unreadable("a key stands twice in one object")
     return value
 
@@ -88,6 +89,9 @@ def _object(pairs: list[tuple[str, object]]) -> JsonObject:
 def _constant(name: str) -> NoReturn:
     raise unreadable(f"its body holds {name}")
 
+
+# Reading a large body twice for the sake of a better message would be a gift to an attacker.
+_WORTH_A_NAME = 65_536
 
 _QUICK = json.JSONDecoder(parse_constant=_constant)
 _CAREFUL = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)

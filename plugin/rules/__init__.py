@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from plugin.context import Context
-from plugin.denial import Denial
+from plugin.denial import Denial, unreadable
 from plugin.rules import binds, confinement, devices, namespaces, privilege
 
 Rule = Callable[..., Iterator[Denial]]
@@ -65,11 +65,20 @@ UPDATE: Mapping[str, Rule] = MappingProxyType(
 )
 
 
+# No container has more of anything, and an attacker's million of binds must not hold up the other
+# repositories.
+MAX_ENTRIES = 1000
+
+
 def applying(
     rules: Mapping[str, Rule], fields: Mapping[str, object], context: Context
 ) -> Iterator[Iterator[Denial]]:
     """The denials of each rule whose field is given, rule by rule."""
     for name, rule in rules.items():
         value = fields.get(name)
-        if value or (value is not None and name in GIVEN_WHEN_EMPTY):
+        if isinstance(value, list | dict) and len(value) > MAX_ENTRIES:
+            yield iter(
+                [unreadable(f"it has more than {MAX_ENTRIES} entries here", f"HostConfig.{name}").denial]
+            )
+        elif value or (value is not None and name in GIVEN_WHEN_EMPTY):
             yield rule(value, context)

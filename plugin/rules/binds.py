@@ -6,7 +6,7 @@ from typing import TypedDict
 from plugin.context import Context, PathQuery, Place
 from plugin.denial import Denial, unreadable
 from plugin.rules.paths import clean, is_hardware, is_plain, judge_path
-from plugin.rules.volumes import DRIVERS, VOLUME_NAME, named_volumes, volume
+from plugin.rules.volumes import DRIVERS, MAX_OPTIONS, VOLUME_NAME, named_volumes, volume
 from plugin.rules.words import words
 
 # volume/mounts/linux_parser.go: what may stand in the third part of a bind.
@@ -112,8 +112,9 @@ def mounts(entries: Sequence[Mount], context: Context) -> Iterator[Denial]:
 def tmpfs(entries: Mapping[str, str | None], _context: Context) -> Iterator[Denial]:
     """Tmpfs: a target with options."""
     for target, options in entries.items():
-        for option in (options or "").split(","):
-            yield from tmpfs_options(option, f"HostConfig.Tmpfs[{target!r}]")
+        field = f"HostConfig.Tmpfs[{target!r}]"
+        for option in (options or "").split(",", MAX_OPTIONS):
+            yield from tmpfs_options(option, field)
 
 
 def tmpfs_options(option: str, field: str) -> Iterator[Denial]:

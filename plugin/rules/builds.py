@@ -33,7 +33,9 @@ def _parameters(query: str) -> Iterator[Denial]:
     if not query:
         return
     try:
-        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True, errors="strict")
+        pairs = parse_qsl(
+            query, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=200
+        )
     except ValueError:
         pairs = []
     if not pairs or ";" in query:

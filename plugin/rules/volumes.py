@@ -17,6 +17,9 @@ VOLUME_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 DRIVERS = frozenset({"", "local"})
 OPTIONS = frozenset({"type", "o", "device", "size"})
 
+# More than a mount(2) can be told in its page; what is behind them is no option that anybody knows.
+MAX_OPTIONS = 200
+
 _FLAGS = words(
     "defaults ro rw exec noexec suid nosuid dev nodev sync async dirsync atime noatime diratime"
     " nodiratime relatime norelatime strictatime mand nomand"
@@ -62,7 +65,7 @@ def volume(
     if unknown := set(given) - OPTIONS:
         yield _refused(f"the volume option {min(unknown)}", field)
         return
-    flags = given.get("o", "").split(",") if given.get("o") else []
+    flags = given["o"].split(",", MAX_OPTIONS) if given.get("o") else []
     if _BIND & set(flags):
         yield from _bind(given.get("device", ""), flags, field, context)
     elif given.get("type") or given.get("device") or flags:
@@ -116,7 +119,7 @@ def named_volumes(names: list[tuple[str, str]], context: Context) -> Iterator[De
         PathQuery(answer.options["device"])
         for _, _, answer in stored
         if isinstance(answer, StoredVolume)
-        and _BIND & set(answer.options.get("o", "").split(","))
+        and _BIND & set(answer.options.get("o", "").split(",", MAX_OPTIONS))
         and is_plain(answer.options.get("device", ""))
     ]
     context.require(devices)

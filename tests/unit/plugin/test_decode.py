@@ -132,10 +132,10 @@ REFUSED_BODIES = {
 
 @pytest.mark.parametrize("name", REFUSED_BODIES)
 def test_refused(name: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(DenialError):
         decode(REFUSED_BODIES[name], BODIES["POST /containers/{name}/exec"])
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_null_is_an_empty_object() -> None:
@@ -175,10 +175,10 @@ def test_a_body_costs_little_more_than_reading_it() -> None:
 
     def best(action: object) -> float:
         times = []
-        for _ in range(7):
-            started = time.perf_counter()
+        for _ in range(25):
+            started = time.process_time()
             action()  # type: ignore[operator]
-            times.append(time.perf_counter() - started)
+            times.append(time.process_time() - started)
         return min(times)
 
     bare = best(lambda: json.loads(body))

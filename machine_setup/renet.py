@@ -28,6 +28,7 @@ _CDI = LazyGroup(
     "cdi",
     help="Look at the CDI specs that describe the machine's devices, and write ours.",
     lazy={
+        "close": "machine_setup.doctor.close:close",
         "generate": "spec.commands:generate",
         "list": "spec.commands:list_command",
         "schema": "spec.commands:schema",
@@ -46,6 +47,7 @@ _REPO = LazyGroup(
         "fork": "machine_setup.repository.commands.fork:fork",
         "list": "machine_setup.repository.commands.list:list_command",
         "prepare": "machine_setup.repository.commands.internal:prepare_command",
+        "repair": "machine_setup.repository.commands.repair:repair",
         "run": "machine_setup.repository.commands.running:run",
         "start": "machine_setup.repository.commands.running:start",
         "stop": "machine_setup.repository.commands.running:stop",

@@ -12,10 +12,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from spec.files import replace_file, sync_directory
+from spec.files import sync_directory
 from spec.model import Device, Spec
 from spec.registry import Registry
-from spec.writer import encode_spec
+from spec.writer import write_spec
 
 
 def cut(registry: Registry, granted: Collection[str]) -> dict[str, Spec]:
@@ -52,21 +52,11 @@ def write(directory: Path, specs: Mapping[str, Spec]) -> bool:
     Raises `OSError`.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    wanted = {name: encode_spec(spec) for name, spec in specs.items()}
-    stale = [entry for entry in directory.iterdir() if entry.name not in wanted]
+    stale = [entry for entry in directory.iterdir() if entry.name not in specs]
     for entry in stale:
         with contextlib.suppress(FileNotFoundError):
             entry.unlink()
     if stale:
         sync_directory(directory)
-    changed = {name: content for name, content in wanted.items() if _content(directory / name) != content}
-    for name, content in changed.items():
-        replace_file(directory / name, content)
+    changed = [name for name, spec in specs.items() if write_spec(directory / name, spec)]
     return bool(stale or changed)
-
-
-def _content(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None

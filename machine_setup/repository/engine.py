@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from spec.errors import CommandFailedError, NotFoundError
+from spec.errors import CommandFailedError, NotFoundError, RediaccError
 
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
@@ -65,6 +65,14 @@ def installed_version(dockerd: str) -> EngineVersion:
             f"{dockerd} --version gave no version: {(done.stderr or done.stdout).strip()}",
             "reinstall the engine",
         ) from error
+
+
+def version_or_floor() -> EngineVersion:
+    """The version of the installed engine; where there is none to be found, the oldest that we know."""
+    try:
+        return installed_version(dockerd_path())
+    except RediaccError:
+        return FLOOR
 
 
 def validate(dockerd: str, content: bytes) -> None:

@@ -90,8 +90,7 @@ def _repair(repository: Repository) -> adoption.Repair:
 
 
 def _look(repository: Repository) -> adoption.Repair:
-    version = engine.installed_version(engine.dockerd_path())
-    return adoption.Repair(adoption.check(layout(), repository, version))
+    return adoption.Repair(adoption.check(layout(), repository, engine.version_or_floor()))
 
 
 def _record(deviation: Deviation) -> dict[str, str]:

@@ -105,7 +105,10 @@ class Connection:
     def answer(self, body: bytes) -> None:
         """Send the answer to the call."""
         self._said_last = self.last
-        self._sock.sendall(reply(body, last=self.last))
+        data = reply(body, last=self.last)
+        sent = self._sock.send(data)
+        if sent < len(data):
+            self._sock.sendall(data[sent:])
         self._served = True
 
     def finish(self) -> None:

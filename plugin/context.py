@@ -6,7 +6,7 @@ mounts, where a symlink leads. The judge asks for them by a query; the edge answ
 (`plugin.judge`). Nothing is allowed while an answer is missing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plugin.denial import Denial
@@ -130,7 +130,7 @@ class Context:
 
     repository: str
     granted: frozenset[str]
-    available: tuple[str, ...]
+    available: Sequence[str]
     places: Places = Places()
     relaxed: Mapping[str, frozenset[str]] = field(default_factory=dict)
     grants_problem: str = ""

@@ -37,8 +37,10 @@ class Kind:
 
 
 def count_colons(text: str) -> int:
-    """How many colons `text` holds; where there are few, at the speed of memchr (40 times that of
-    `str.count`)."""
+    """How many colons `text` holds; where it is long and they are few, at the speed of memchr (40 times
+    that of `str.count`)."""
+    if len(text) < 8192:
+        return text.count(":")
     found, position = 0, text.find(":")
     while position >= 0:
         found += 1
@@ -153,11 +155,14 @@ class Struct:
         kinds = self._kinds
         colons = len(value)
         for name, item in value.items():
-            if name not in kinds:
+            known = kinds.get(name)
+            if known is None:
                 colons += self._unknown(name, item)
                 continue
-            python, check = kinds[name]
+            python, check = known
             if type(item) is python:
+                if not item:
+                    continue  # clients send all fields, and most are empty: there is nothing in them
                 try:
                     colons += check(item)
                 except DenialError as error:

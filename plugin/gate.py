@@ -5,10 +5,11 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import cast
 
-from grants_cli.register import Repository
+from grants_cli.register import Register, Repository
 from grants_cli.store import cached_grants, cached_register
 from grants_cli.times import utc_now
 from plugin import message
@@ -19,7 +20,8 @@ from plugin.denial import Denial, DenialError
 from plugin.facts import answers
 from plugin.journal import Journal, entry
 from plugin.judge import judge
-from plugin.options import cached_options
+from plugin.later import Later
+from plugin.options import Options, cached_options
 from plugin.places import places
 from spec.errors import RediaccError
 from spec.files import CachedFile
@@ -48,7 +50,7 @@ class Gate:
         self._specs = CachedRegistry((layout.cdi_dir,))
         self._settings: dict[Path, CachedFile[Settings]] = {}
         self._spec_dirs: dict[tuple[str, ...], CachedRegistry] = {}
-        self._places: dict[str, tuple[tuple[object, ...], Places]] = {}
+        self._places: dict[str, tuple[Register, Settings, Places]] = {}
         self._journal = journal or Journal(layout.gate_log)
         if problem := self._options.current().problem:
             _logger.error("%s", problem)
@@ -58,20 +60,23 @@ class Gate:
 
         A denial carries the id of its line in the decision log. Raises nothing for what a client sends.
         """
-        request, name = _NO_REQUEST, Path(socket_path).stem.removeprefix("rediacc-")
+        request, name = _NO_REQUEST, _slug(socket_path)
+        options = self._options.current()
         try:
             request = message.parse(body)
-            repository = self._repository(name)
-            decision = judge(
-                request, self.context(repository), lambda queries: self.answer(repository, queries)
-            )
+            register = self._read_register(name)
+            repository = register.by_slug.get(name)
+            if repository is None:
+                raise DenialError(_unknown(name))
+            context = self._context(repository, register, options)
+            decision = judge(request, context, lambda queries: self.answer(repository, queries))
         except DenialError as error:
             decision = Decision(False, error.denial)
+        if not (decision.denial or decision.devices or options.log_all):
+            return decision
         return self._logged(name, request, decision)
 
     def _logged(self, name: str, request: Request, decision: Decision) -> Decision:
-        if not (decision.denial or decision.devices or self._options.current().log_all):
-            return decision
         line = entry(self._clock(), name, request, decision)
         self._journal.write(line)
         if decision.denial is None:
@@ -80,6 +85,9 @@ class Gate:
 
     def context(self, repository: Repository) -> Context:
         """What a decision for `repository` rests on now; facts are asked for as they are needed."""
+        return self._context(repository, self._register.current(), self._options.current())
+
+    def _context(self, repository: Repository, register: Register, options: Options) -> Context:
         granted, problem = frozenset[str](), ""
         try:
             granted = self._grants.current().live(repository.guid, self._clock())
@@ -89,20 +97,17 @@ class Gate:
         return Context(
             ref,
             granted,
-            self._specs.current().names(),
-            self._places_of(repository),
-            self._options.current().allowed(ref),
+            Later(lambda: self._specs.current().names()),
+            self._places_of(repository, register),
+            options.allowed(ref),
             problem,
         )
 
-    def _repository(self, slug: str) -> Repository:
+    def _read_register(self, slug: str) -> Register:
         try:
-            repository = self._register.current().by_slug.get(slug)
+            return self._register.current()
         except RediaccError as error:
             raise DenialError(_unknown(slug, f" ({error.message})")) from error
-        if repository is None:
-            raise DenialError(_unknown(slug))
-        return repository
 
     def answer(self, repository: Repository, queries: tuple[Query, ...]) -> dict[Query, Answer]:
         """What the daemon of `repository` and the kernel say to `queries`."""
@@ -122,13 +127,19 @@ class Gate:
             self._settings[path] = CachedFile(path, lambda: _read_settings(path))
         return self._settings[path].current()
 
-    def _places_of(self, repository: Repository) -> Places:
-        basis = (self._register.current(), self._settings_of(repository))
+    def _places_of(self, repository: Repository, register: Register) -> Places:
+        settings = self._settings_of(repository)
         known = self._places.get(repository.guid)
-        if known is None or any(now is not then for now, then in zip(basis, known[0], strict=True)):
-            known = (basis, places(self._layout, self._register.current(), repository, basis[1]))
+        if known is None or known[0] is not register or known[1] is not settings:
+            known = (register, settings, places(self._layout, register, repository, settings))
             self._places[repository.guid] = known
-        return known[1]
+        return known[2]
+
+
+@cache
+def _slug(socket_path: str) -> str:
+    """The slug of the repository whose plugin socket this is. There are as many paths as sockets."""
+    return Path(socket_path).stem.removeprefix("rediacc-")
 
 
 _NO_REQUEST = Request("", "", None)

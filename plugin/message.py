@@ -1,8 +1,9 @@
 """The authorization protocol's messages: the bytes that dockerd sends, as a request to judge."""
 
-import base64
 import binascii
 import json
+
+import pybase64
 
 from plugin.decide import Request
 from plugin.denial import Denial, DenialError
@@ -16,7 +17,7 @@ def parse(message: bytes) -> Request:
     call with an empty body, and that must not pass for a request without content.
     """
     try:
-        fields = json.loads(message.decode("utf-8"))
+        fields = json.loads(message.decode())
         method = fields["RequestMethod"]
         target = fields["RequestUri"] if "RequestUri" in fields else fields["RequestURI"]
         encoded = fields.get("RequestBody")
@@ -26,7 +27,7 @@ def parse(message: bytes) -> Request:
         user = fields.get("User") or ""
         if not isinstance(headers, dict) or not isinstance(user, str):
             raise _unreadable("the headers or the user are not what dockerd sends")
-        body = None if encoded is None else base64.b64decode(encoded, validate=True)
+        body = None if encoded is None else pybase64.b64decode(encoded, validate=True)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
         raise _unreadable(f"{type(error).__name__}: {error}") from error
     return Request(method, target, body, headers, user)

@@ -12,6 +12,7 @@ from gunicorn.app.base import BaseApplication
 from plugin.answers import FAILED, answer
 from plugin.app import create_app
 from plugin.arbiter import GateArbiter
+from plugin.deferred import DeferredJournal
 from plugin.gate import Gate
 from plugin.worker import GateWorker
 from spec.layout import Layout
@@ -27,6 +28,7 @@ class GateService(BaseApplication):
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
+        self._journal = DeferredJournal(layout.gate_log)
         self._gate: Gate | None = None
         super().__init__()
 
@@ -50,7 +52,7 @@ class GateService(BaseApplication):
 
     def load(self) -> Any:  # gunicorn's type is that of WSGI or ASGI, and neither is Flask's
         """The application, made in the worker."""
-        self._gate = Gate(self._layout)
+        self._gate = Gate(self._layout, journal=self._journal)
         return create_app(self.judge)
 
     def run(self) -> None:
@@ -69,7 +71,11 @@ class GateService(BaseApplication):
     @contextlib.contextmanager
     def outlets(self) -> Iterator[None]:
         """What a worker keeps open besides the plugin sockets."""
-        yield
+        self._journal.begin()
+        try:
+            yield
+        finally:
+            self._journal.flush()
 
 
 def serve(layout: Layout) -> None:

@@ -6,7 +6,8 @@ shape is not judged here: it goes to gunicorn's parser, which knows the rest of 
 """
 
 import re
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 #: Bytes of a head that is looked at; dockerd's have 200.
 HEAD_LIMIT = 8 * 1024
@@ -31,8 +32,7 @@ _HEAD = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One call: which of the three routes, the length of its body, and where the body begins."""
 
     route: bytes
@@ -54,6 +54,7 @@ def read_call(data: bytes) -> Call | None:
     return Call(match[1], int(match[2]), end + 4)
 
 
+@lru_cache(maxsize=64)
 def reply(body: bytes, *, last: bool) -> bytes:
     """The HTTP reply with `body`; `last` says that the connection ends with it."""
     return (

@@ -71,7 +71,7 @@ class CachedFile(Generic[ValueT]):
     """
 
     def __init__(self, path: Path, read: Callable[[], ValueT]) -> None:
-        self._path = path
+        self._name = str(path)
         self._read = read
         self._known: tuple[tuple[int, ...] | None, ValueT] | None = None
 
@@ -85,7 +85,7 @@ class CachedFile(Generic[ValueT]):
 
     def _signature(self) -> tuple[int, ...] | None:
         try:
-            stat = self._path.stat()
+            stat = os.stat(self._name)  # noqa: PTH116 - half the cost of Path.stat, for each request
         except FileNotFoundError:
             return None
         return (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)

@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
@@ -67,6 +66,8 @@ def ask(repositories: Iterable[Repository]) -> dict[str, Answer]:
     }
     up = [repository for repository in repositories if repository.guid not in answers]
     if up:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as in `_client`
+
         with ThreadPoolExecutor(min(_AT_ONCE, len(up))) as pool:
             answers.update(zip((repository.guid for repository in up), pool.map(_answer, up), strict=True))
     return answers

@@ -5,7 +5,7 @@ from functools import cache
 
 from grants_cli.hardware import Hardware
 from grants_cli.overlap import shared_node
-from spec import registry
+from grants_cli.specs import machine_specs
 from spec.errors import NotFoundError
 from spec.layout import Layout
 from spec.names import QualifiedName
@@ -15,7 +15,7 @@ class Devices:
     """What the machine's CDI specs define at this moment, and which hardware that is."""
 
     def __init__(self, layout: Layout) -> None:
-        self._registry = registry.read([layout.cdi_dir])
+        self._registry = machine_specs(layout)
         hardware = Hardware(layout)
         self._own = cache(lambda name: hardware.footprint(self._registry.resolve(name).device_edits))
         self._full = cache(lambda name: hardware.footprint(self._registry.resolve(name).edits))

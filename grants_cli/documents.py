@@ -68,9 +68,13 @@ def decode(content: bytes, kind: Kind, source: str) -> dict[str, object]:
     return document
 
 
-def encode(document: dict[str, object], kind: Kind) -> bytes:
-    """`document` as the file has it; raises `UntrustedError` rather than write what it would not read."""
-    _check(document, kind, f"the new {kind.value}.json")
+def encode(document: dict[str, object], kind: Kind, changed: dict[str, object] | None = None) -> bytes:
+    """`document` as the file has it; raises `UntrustedError` rather than write what it would not read.
+
+    `changed` is a document of the parts that did not come from a file which was checked: where it is given,
+    it alone is checked.
+    """
+    _check(document if changed is None else changed, kind, f"the new {kind.value}.json")
     if kind is Kind.INVENTORY:  # people read it, and a dry run shows its difference line by line
         return json.dumps(document, ensure_ascii=False, indent=2).encode() + b"\n"
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -13,8 +13,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO
 
-import portalocker
-
 from grants_cli.operator import operator_name
 from grants_cli.times import to_text
 from spec.errors import BusyError, StorageError
@@ -33,6 +31,9 @@ def machine_lock(
     Raises `BusyError` after `timeout` seconds, naming the holder, and `StorageError` when the file cannot
     be made.
     """
+    # Who only reads, the gate above all, does not pay for its import.
+    import portalocker  # noqa: PLC0415
+
     lock = portalocker.Lock(
         str(path),
         mode="r+",

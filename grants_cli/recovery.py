@@ -150,7 +150,7 @@ def _audit_line(restored: list[Restored]) -> audit.Entry:
 
 
 def _put_back(layout: Layout, report: FileReport, good: Generation, aside: Path | None) -> None:
-    remove_leftovers(report.path)
+    remove_leftovers(report.path.parent, report.path.name)
     try:
         if aside:
             _set_aside(report.path, aside)

@@ -91,9 +91,11 @@ class Transaction:
         after = State((grants or self.grants).swept(self.now), register or self.register)
         writes = []
         if after.grants != before.grants:
-            writes.append((Kind.GRANTS, self._layout.grants, grants_document(after.grants)))
+            writes.append((Kind.GRANTS, self._layout.grants, grants_document(after.grants, before.grants)))
         if after.register != before.register:
-            writes.append((Kind.REPOSITORIES, self._layout.register, register_document(after.register)))
+            writes.append(
+                (Kind.REPOSITORIES, self._layout.register, register_document(after.register, before.register))
+            )
         if not writes:
             return
         number = generations.next_number(self._layout.generations)
@@ -122,7 +124,8 @@ class Transaction:
         views.refresh(self._layout, affected, after.grants, self.now)
 
     def _write(self, kind: Kind, path: Path, content: bytes, number: int) -> None:
-        remove_leftovers(path)
+        remove_leftovers(path.parent, path.name)
+        remove_leftovers(self._layout.generations, kind.value)
         generation = None
         try:
             generation = generations.keep(self._layout.generations, kind, number, content)
@@ -165,18 +168,28 @@ class GrantStore:
             yield Transaction(self._layout, utc_now())
 
 
-def remove_leftovers(path: Path) -> None:
-    """Remove what writers that were killed left beside `path`: under the lock, nobody else is writing."""
-    for leftover in path.parent.glob(f".{path.name}.*.tmp"):
+def remove_leftovers(directory: Path, name: str) -> None:
+    """Remove what killed writers of `name` left in `directory`: under the lock, nobody else is writing."""
+    for leftover in directory.glob(f".{name}.*.tmp"):
         with contextlib.suppress(OSError):
             leftover.unlink()
 
 
-def grants_document(grants: Grants) -> bytes:
-    """The content of the file that states `grants`."""
-    return encode({"version": VERSION, "grants": grants.to_records()}, Kind.GRANTS)
+def grants_document(grants: Grants, standing: Grants | None = None) -> bytes:
+    """The content of the file that states `grants`; what is in `standing` too has been checked."""
+    records = grants.to_records()
+    known = standing.by_guid if standing else {}
+    changed = {guid: own for guid, own in records.items() if grants.by_guid[guid] is not known.get(guid)}
+    return encode(_document("grants", records), Kind.GRANTS, _document("grants", changed))
 
 
-def register_document(register: Register) -> bytes:
-    """The content of the file that states `register`."""
-    return encode({"version": VERSION, "repositories": register.to_records()}, Kind.REPOSITORIES)
+def register_document(register: Register, standing: Register | None = None) -> bytes:
+    """The content of the file that states `register`; what is in `standing` too has been checked."""
+    records = register.to_records()
+    known = standing.by_guid if standing else {}
+    changed = {guid: one for guid, one in records.items() if register.by_guid[guid] is not known.get(guid)}
+    return encode(_document("repositories", records), Kind.REPOSITORIES, _document("repositories", changed))
+
+
+def _document(section: str, records: Mapping[str, object]) -> dict[str, object]:
+    return {"version": VERSION, section: records}

@@ -11,16 +11,18 @@ from datetime import datetime
 
 from grants_cli.grants import Grants
 from grants_cli.register import Repository
-from spec import registry, view
+from grants_cli.specs import machine_specs
+from spec import view
 from spec.errors import StorageError
 from spec.layout import Layout
+from spec.registry import Registry
 
 
 def refresh(
     layout: Layout, repositories: Iterable[Repository], grants: Grants, now: datetime
 ) -> tuple[str, ...]:
     """Write the view of each of `repositories`; the slugs of those that changed. Raises `StorageError`."""
-    specs = registry.read([layout.cdi_dir])
+    specs = machine_specs(layout)
     return tuple(
         repository.slug
         for repository in repositories
@@ -33,17 +35,17 @@ def narrow(layout: Layout, repositories: Iterable[Repository], before: Grants, a
 
     A device that is granted before and after counts as long as one of its grants is live.
     """
-    specs = registry.read([layout.cdi_dir])
     for repository in repositories:
         if _names(before, repository) - _names(after, repository):
-            _write(layout, repository, specs, _names(after, repository) & _names(before, repository))
+            kept = _names(after, repository) & _names(before, repository)
+            _write(layout, repository, machine_specs(layout), kept)
 
 
 def _names(grants: Grants, repository: Repository) -> frozenset[str]:
     return frozenset(grant.device for grant in grants.of(repository.guid))
 
 
-def _write(layout: Layout, repository: Repository, specs: registry.Registry, granted: frozenset[str]) -> bool:
+def _write(layout: Layout, repository: Repository, specs: Registry, granted: frozenset[str]) -> bool:
     directory = layout.view_dir(repository.slug)
     try:
         return view.write(directory, view.cut(specs, granted))

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from machine_setup.programs import Programs
 
+#: The `renet` of the version in use, where `rdc` installed it (see `grants_cli.remote.installer`).
+CURRENT = Path("/opt/rediacc/current/bin/renet")
+
 
 def deployed_file(name: str) -> bytes:
     """The content of ``deploy/NAME``, from the installed package or, in a checkout, from beside it.
@@ -21,6 +24,9 @@ def deployed_file(name: str) -> bytes:
 def renet_command(programs: Programs) -> str:
     """How a unit starts this installation's ``renet``: services know nothing of an operator's PATH."""
     beside = Path(sys.executable).with_name("renet")
+    # `rdc machine setup` installs each version beside the others: a unit must start the one in use.
+    if beside.exists() and CURRENT.exists() and CURRENT.samefile(beside):
+        return str(CURRENT)
     found = beside if beside.exists() else programs.find("renet")
     return str(found) if found else f"{sys.executable} -m machine_setup.renet"
 

@@ -5,7 +5,8 @@ A block is fenced as ``sh``. Before the first one, a page says where its command
 
 * ``engine``: as root on a machine with the gate, Docker, and the repositories ``gpu-a`` and ``team-b``;
 * ``lab``: as root on a bare Debian machine with systemd and two render nodes;
-* ``checkout``: as root in a clone of this repository.
+* ``checkout``: as root in a clone of this repository;
+* ``operator``: at a desk whose ssh reaches such a bare machine as lab.example.org, with wheels for it.
 
 All blocks of one page and place are typed into one shell. A line that ends in ``# refused`` must fail.
 """
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PLACES = ("engine", "lab", "checkout")
+PLACES = ("engine", "lab", "checkout", "operator")
 _PLACE = re.compile(r"<!-- commands run: (\w+) -->")
 _FENCE = re.compile(r"\s*```(\w*)")
 _REFUSED = re.compile(r"(?P<command>.*\S)\s+# refused\b.*")

@@ -199,20 +199,22 @@ def answers(renet: Path) -> bool:
     return result.returncode == 0
 
 
-def unreadable() -> str:
-    """What keeps the current release from reading what the machine has recorded; "" when nothing does."""
-    renet = str(CURRENT / "bin/renet")
-    for command in (["repo", "list"], ["gate", "check"]):
-        words = [renet, *command, "-o", "json"]
-        try:
-            result = subprocess.run(
-                words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return str(error)
-        if result.returncode != 0:
-            return f"renet {' '.join(command)}: {(result.stdout or result.stderr).strip()[-300:]}"
-    return ""
+#: What a version must be able to do with what the machine has recorded, if the one before it could.
+READING = (("repo", "list"), ("gpu", "grants"), ("gate", "check"))
+
+
+def trouble_with(command: tuple[str, ...]) -> str:
+    """What keeps the current release from running `command`; "" when nothing does."""
+    words = [str(CURRENT / "bin/renet"), *command, "-o", "json"]
+    try:
+        result = subprocess.run(
+            words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if result.returncode == 0:
+        return ""
+    return f"renet {' '.join(command)}: {(result.stdout or result.stderr).strip()[-300:]}"
 
 
 def restart() -> str:
@@ -237,9 +239,9 @@ def systemctl(verb: str, unit: str) -> bool:
 def switch(release: str, before: str) -> None:
     """Make `release` the current one; `InstallError` when it cannot do what `before` could."""
     step(f"switching from {before} to {release}" if before else f"using {release}")
-    compare = bool(before) and not unreadable()
+    worked = [command for command in READING if before and not trouble_with(command)]
     link(CURRENT, Path(release))
-    trouble = (unreadable() if compare else "") or restart()
+    trouble = next(filter(None, map(trouble_with, worked)), "") or restart()
     if not trouble:
         return
     if before:

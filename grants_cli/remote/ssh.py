@@ -33,6 +33,8 @@ _FIXED = {
     "ClearAllForwardings": "yes",
     "ForwardAgent": "no",
     "ForwardX11": "no",
+    # What went wrong is read from its messages.
+    "LogLevel": "INFO",
     "PermitLocalCommand": "no",
     "RemoteCommand": "none",
     "RequestTTY": "no",

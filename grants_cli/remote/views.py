@@ -82,6 +82,22 @@ def who(found: Mapping[str, Record]) -> None:
     print_table(("DEVICE", "REPOSITORY", "GRANT", "RUNNING"), rows)
 
 
+_MADE = {"create": "created", "adopt": "adopted", "fork": "forked"}
+
+
+def made(machine: str, verb: str, ref: str, answer: Record) -> None:
+    """Print that a repository was made, and how its users reach its daemon on the machine."""
+    if answer.get("dryRun"):
+        click.echo(f"{ref}@{machine}: would be {_MADE[verb]}")
+        return
+    stopped = "; its daemon does not run" if answer.get("running") is False else ""
+    click.echo(f"{ref}@{machine}: {_MADE[verb]}, without grants{stopped}")
+    click.echo(f"  there: export DOCKER_HOST=unix://{text(answer, 'socket')}")
+    for deviation in records(answer.get("deviations", []), "deviations"):
+        found, wanted = text(deviation, "found"), text(deviation, "wanted")
+        say(f"warning: {text(deviation, 'key')} is {found} and must be {wanted}: {text(deviation, 'why')}")
+
+
 def grants_of(name: str, grants: Sequence[LiveGrant]) -> None:
     """Print the grants of one repository."""
     if not grants:
@@ -94,9 +110,35 @@ def grants_of(name: str, grants: Sequence[LiveGrant]) -> None:
 def repositories(found: Sequence[tuple[str, Repository]]) -> None:
     """Print repositories with the machines they are on."""
     rows = [
-        (machine, repository.ref, text(repository.record, "state") or "-") for machine, repository in found
+        (machine, one.ref, _state(one.record), ", ".join(names(one.record, "devices")) or "-")
+        for machine, one in found
     ]
-    print_table(("MACHINE", "REPOSITORY", "STATE"), rows)
+    print_table(("MACHINE", "REPOSITORY", "DAEMON", "DEVICES"), rows)
+
+
+def _state(record: Record) -> str:
+    running = "running" if record.get("running") else "stopped"
+    return running if record.get("managed") else f"{running}, adopted"
+
+
+def plain(data: object, indent: str = "") -> None:
+    """Print any answer, a value on each line."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            _plain_entry(f"{indent}{key}:", value, indent)
+    elif isinstance(data, list):
+        for value in data:
+            _plain_entry(f"{indent}-", value, indent)
+    elif data is not None:
+        click.echo(f"{indent}{data}")
+
+
+def _plain_entry(label: str, value: object, indent: str) -> None:
+    if isinstance(value, dict | list):
+        click.echo(label)
+        plain(value, f"{indent}  ")
+    elif value not in {None, ""}:
+        click.echo(f"{label} {value}")
 
 
 def outcomes(all_of_them: Sequence[Outcome[object]]) -> None:

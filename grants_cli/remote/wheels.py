@@ -110,7 +110,8 @@ def _build(source: Path, directory: Path) -> Path:
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     for wheel in directory.glob(f"{DISTRIBUTION.replace('-', '_')}-*.whl"):
         return wheel
-    tail = " / ".join(result.stderr.strip().splitlines()[-3:])
+    said = [line.strip() for line in result.stderr.splitlines() if "rror" in line]
+    tail = said[-1] if said else f"pip ended with status {result.returncode}"
     raise CommandFailedError(f"the wheel of {source} could not be built: {tail}", "pip install hatchling")
 
 

@@ -36,6 +36,11 @@ def python() -> Path:
     raise AssertionError("no Python 3.11 that all users can run: apt-get install python3")
 
 
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
 @dataclass
 class Machine:
     """A running machine; `ssh` options reach it as `user` or as root."""
@@ -78,26 +83,32 @@ class Machine:
         return self.run("sh", "-c", 'if [ -e "$1" ]; then echo y; fi', "-", path) != ""
 
     def end(self) -> None:
-        """End sshd and every session it has."""
+        """End sshd and all that it started."""
         if self.sshd.poll() is None:
-            self.cut_sessions()
+            for pid, _ in self._processes():
+                _kill(pid)
         self.sshd.kill()
         self.sshd.wait()
 
-    def cut_sessions(self) -> None:
-        """End the sessions, as a machine does that goes down, but not sshd itself."""
-        for pid in self._sessions():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+    def cut_connections(self) -> None:
+        """End the connections that are open, but neither sshd nor the commands that run."""
+        for pid, name in self._processes():
+            if name.startswith("sshd"):
+                _kill(pid)
 
-    def _sessions(self) -> list[int]:
-        """The processes of sshd's sessions: those in our mount namespace, sshd itself excepted."""
+    @property
+    def logins(self) -> int:
+        """How many times somebody has logged in."""
+        return (self.directory / "sshd.log").read_text().count("Accepted publickey")
+
+    def _processes(self) -> list[tuple[int, str]]:
+        """The processes in its mount namespace and their names, sshd itself excepted."""
         ours = Path(f"/proc/{self.sshd.pid}/ns/mnt").stat().st_ino
         found = []
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if (entry / "ns/mnt").stat().st_ino == ours and int(entry.name) != self.sshd.pid:
-                    found.append(int(entry.name))
+                    found.append((int(entry.name), (entry / "comm").read_text().strip()))
         return found
 
 
@@ -113,8 +124,9 @@ for place in "$@"; do
   layers="lowerdir=$under,upperdir=$base/mnt/upper/$place,workdir=$base/mnt/work/$place"
   mount -t overlay overlay -o "$layers" "/$place"
 done
-rm -rf /etc/rediacc /etc/cdi /var/lib/rediacc /root/.ssh
-[ -n "$lower" ] || rm -rf /opt/rediacc /usr/local/bin/renet
+rm -rf /root/.ssh /root/.bashrc /root/.profile
+mount -t tmpfs -o mode=755 run /run
+[ -n "$lower" ] || rm -rf /etc/rediacc /etc/cdi /var/lib/rediacc /opt/rediacc /usr/local/bin/renet
 ln -sf "$python" /usr/local/bin/python3
 id "$user" >/dev/null 2>&1 || useradd --create-home --shell /bin/sh --password '*' "$user"
 echo "$user ALL=(ALL) NOPASSWD: ALL" >/etc/sudoers.d/zz-test
@@ -132,7 +144,12 @@ exec /usr/sbin/sshd -D -e -f "$base/sshd_config"
 
 @contextlib.contextmanager
 def machine(
-    directory: Path, *, image: Path | None = None, namespace: str = "", address: str = "127.0.0.1"
+    directory: Path,
+    *,
+    image: Path | None = None,
+    namespace: str = "",
+    address: str = "127.0.0.1",
+    sshd: str = "",
 ) -> Iterator[Machine]:
     """A machine with sshd at `address`, in the network `namespace`, over `image`; gone at the end."""
     assert os.geteuid() == 0, "machines are mount namespaces, which needs root: sudo scripts/test"
@@ -143,15 +160,15 @@ def machine(
             ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", directory / name], check=True
         )
     port = 22022 if namespace else _free_port()
-    (directory / "sshd_config").write_text(_sshd_config(directory, address, port))
+    (directory / "sshd_config").write_text(_sshd_config(directory, address, port) + sshd)
     enter = ["ip", "netns", "exec", namespace] if namespace else []
     script = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _SETUP, "-"]
     arguments = [str(directory), str(image or ""), USER, str(python()), *OWN]
     with (directory / "sshd.log").open("wb") as log:
-        sshd = subprocess.Popen(
+        process = subprocess.Popen(
             [*enter, *script, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
-    made = Machine(directory, port, address, sshd, namespace, {"key": directory / "key"})
+    made = Machine(directory, port, address, process, namespace, {"key": directory / "key"})
     try:
         _wait(made)
         yield made
@@ -175,7 +192,7 @@ Subsystem sftp internal-sftp
 
 
 def _wait(made: Machine) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     log = made.directory / "sshd.log"
     while time.monotonic() < end:
         if b"Server listening" in log.read_bytes():
@@ -242,6 +259,7 @@ class Operator:
             stderr=subprocess.PIPE,
             text=True,
             env=self.environ | environ,
+            cwd=self.home,
         )
 
     def rdc(

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import click
 
+from grants_cli.remote import views
 from grants_cli.remote.commands import many
 from grants_cli.remote.machines import Machine
 from grants_cli.remote.renet import Call, ask
-from spec.console import output_option, print_table, say
+from spec.console import output_option, say
 
 
 @click.command("setup")
@@ -80,5 +81,5 @@ def doctor(names: tuple[str, ...], everywhere: bool, timeout: float | None) -> N
 
 
 def _show_doctor(machine: Machine, data: object) -> None:
-    click.echo(f"{machine}: {data}")
-    _ = print_table
+    click.echo(f"{machine}:")
+    views.plain(data, "  ")

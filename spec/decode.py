@@ -163,7 +163,8 @@ def _entries(decoder: Decoder, node: Mapping, where: Where) -> list[tuple[str, i
 
 def object_of(kind: Callable[..., Any], fields: dict[str, tuple[str, Decode]], empty: Any = None) -> Decode:
     """A mapping with exactly these `fields` (the specification's name -> attribute and decoder)."""
-    known = {fold(name): (name, attribute, decode) for name, (attribute, decode) in fields.items()}
+    exact = {name: (name, attribute, decode) for name, (attribute, decode) in fields.items()}
+    folded = {fold(name): field for name, field in exact.items()}
 
     def decode_object(decoder: Decoder, node: Node, where: Where) -> Any:
         if is_null(node):
@@ -173,7 +174,7 @@ def object_of(kind: Callable[..., Any], fields: dict[str, tuple[str, Decode]], e
             return empty
         values: dict[str, Any] = {}
         for key, line, value in _entries(decoder, node, where):
-            found = known.get(fold(key))
+            found = exact.get(key) or folded.get(fold(key))
             if found is None:
                 rule = f"the fields here are {', '.join(fields)}"
                 decoder.report("unknown-field", f"the unknown field {_shown(key)}", rule, where, line)

@@ -136,25 +136,22 @@ class _Composer:
             self.place(self.alias(event.anchor, line), line, by_alias=True)
             return
         self.decoded += 1
-        self.check_node(event, line)
-        node: Node
-        flow = False
+        if self.flow or self.has_slash_escape:
+            self.check_node(event, line)
         if isinstance(event, ScalarEvent):
-            node = Scalar(event.value, event.tag, event.implicit[0], line)
-        elif isinstance(event, SequenceStartEvent):
-            node, flow = Sequence(line), bool(event.flow_style)
-        else:
-            node, flow = Mapping(line), bool(getattr(event, "flow_style", False))
+            scalar = Scalar(event.value, event.tag, event.implicit[0], line)
+            if event.anchor is not None:
+                self.anchors[event.anchor] = scalar
+            self.place(scalar, line)
+            return
+        node = Sequence(line) if isinstance(event, SequenceStartEvent) else Mapping(line)
         if event.anchor is not None:
             self.anchors[event.anchor] = node
-        if isinstance(node, Scalar):
-            self.place(node, line)
-            return
         if len(self.open) >= MAX_DEPTH:
             raise DocumentError("too-deep", f"nested more than {MAX_DEPTH} levels", line)
         self.open.append(node)
         # Inside a flow collection everything is flow, whatever libyaml says of its block style.
-        self.flow += 1 if self.flow or flow else 0
+        self.flow += 1 if self.flow or getattr(event, "flow_style", False) else 0
 
     @cached_property
     def text(self) -> str:
@@ -169,7 +166,7 @@ class _Composer:
 
     def check_node(self, event: NodeEvent, line: int) -> None:
         """Refuse what libyaml reads and yaml.v2 does not."""
-        if getattr(event, "tag", None) and self.flow and _TAG_AND_COMMA.match(self.text, _start(event)):
+        if self.flow and getattr(event, "tag", None) and _TAG_AND_COMMA.match(self.text, _start(event)):
             raise DocumentError("not-yaml", "a comma right after a tag", line)
         if not isinstance(event, ScalarEvent):
             return

@@ -32,7 +32,8 @@ def entries(mapping: Mapping) -> list[tuple[str, int, Node]]:
     seen: set[tuple[type, object]] = set()
     texts: dict[str, Node] = {}
     result: list[tuple[str, int, Node]] = []
-    for key, value in _merged(mapping):
+    merges = any(_is_merge(key) for key, _ in mapping.items)
+    for key, value in _merged(mapping) if merges else mapping.items:
         resolved = _resolved_key(key)
         # The integer 1 and the text 1 are two keys to YAML; a struct's field is still one.
         identity = (type(resolved), resolved)
@@ -64,9 +65,13 @@ def _same(one: Node, other: Node) -> bool:
     return isinstance(one, Scalar) and isinstance(other, Scalar) and one.text == other.text
 
 
+def _is_merge(key: Node) -> bool:
+    return isinstance(key, Scalar) and key.text == "<<" and (key.plain or key.tag == _MERGE_TAG)
+
+
 def _merged(mapping: Mapping) -> Iterator[tuple[Node, Node]]:
     for key, value in mapping.items:
-        if isinstance(key, Scalar) and key.text == "<<" and (key.plain or key.tag == _MERGE_TAG):
+        if _is_merge(key):
             sources = value.items if isinstance(value, Sequence) else [value]
             for source in sources:
                 if not isinstance(source, Mapping):

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spec.document import MAX_BYTES
 from spec.problems import Problem
 from spec.reader import InvalidSpecError, parse_spec, read_spec
 from tests.unit.spec.vectors import cases
+
+# A busy machine is no failure: these tests check what comes out, not when.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 CASES = cases("cdi-specs.json")
 
@@ -228,11 +231,13 @@ def test_a_field_in_two_spellings_is_refused() -> None:
     assert [problem.code for problem in problems(text.encode())] == ["duplicate-key"]
 
 
+@PATIENT
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_spec_or_refused(data: bytes) -> None:
     problems(data)
 
 
+@PATIENT
 @given(st.sampled_from([content(case) for case in CASES]), st.data())
 def test_a_damaged_spec_is_a_spec_or_refused(original: bytes, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(original)))

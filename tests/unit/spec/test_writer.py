@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spec.model import (
@@ -27,6 +27,9 @@ from spec.registry import CachedRegistry
 from spec.validate import HOOK_NAMES, NODE_TYPES
 from spec.writer import UnwritableSpecError, encode_spec, remove_spec, write_spec
 from tests.unit.spec.vectors import cases
+
+# A busy machine is no failure: these tests check what comes out, not when.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 # Any text but lone surrogates, which no file can hold.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -100,6 +103,7 @@ SPECS = st.builds(
 )
 
 
+@PATIENT
 @given(SPECS)
 def test_every_spec_reads_back_as_it_was(spec: Spec) -> None:
     data = encode_spec(spec)

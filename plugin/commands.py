@@ -1,5 +1,6 @@
 """The gate's commands."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -9,19 +10,29 @@ from spec.console import emit, layout, output_option
 
 
 @click.command()
-def serve() -> None:
+@click.option(
+    "--host",
+    envvar="REDIACC_HOST",
+    show_envvar=True,
+    type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
+    default="/",
+    show_default=True,
+    help="Where the daemons' file system is mounted, for a gate that runs in a container.",
+)
+def serve(host: Path) -> None:
     """Run the gate in the foreground, for every registered repository.
 
     It answers on one socket for each repository, in /run/docker/plugins unless --plugin-dir says
     otherwise, until it is interrupted. While it is away, every repository's Docker refuses everything.
 
     \b
-    Example:
+    Examples:
       renet gate serve
+      renet gate serve --host /host     # in a container, with -v /:/host:ro,rslave
     """
     from plugin.serve import serve as serve_gate  # noqa: PLC0415 - gevent and Flask cost 0.3 s
 
-    serve_gate(layout())
+    serve_gate(replace(layout(), host=host))
 
 
 @click.command()

@@ -18,11 +18,12 @@ from plugin.daemon import DaemonClient
 
 
 def answers(
-    queries: tuple[Query, ...], daemon: Path, build_problem: Callable[[], str]
+    queries: tuple[Query, ...], daemon: Path, build_problem: Callable[[], str], host: Path = Path("/")
 ) -> dict[Query, Answer]:
     """An answer to each of `queries`.
 
-    `daemon` is the API socket of the repository's daemon; `build_problem` says what leaves its builds open.
+    `daemon` is the API socket of the repository's daemon; `build_problem` says what leaves its builds open;
+    `host` is where the daemon's file system is seen.
     Never raises for what the daemon does: what could not be learnt is `Unanswered`. Once it has not answered
     one question, it is not asked the others: a request never waits longer than one of them may take.
     """
@@ -31,7 +32,7 @@ def answers(
         failed: Unanswered | None = None
         for query in queries:
             if isinstance(query, PathQuery):
-                found[query] = kernel.place(query.path)
+                found[query] = kernel.place(query.path, str(host))
             elif isinstance(query, BuildQuery):
                 found[query] = Builds(build_problem())
             else:

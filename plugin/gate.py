@@ -111,7 +111,7 @@ class Gate:
 
     def answer(self, repository: Repository, queries: tuple[Query, ...]) -> dict[Query, Answer]:
         """What the daemon of `repository` and the kernel say to `queries`."""
-        return answers(queries, repository.socket, lambda: self.build_problem(repository))
+        return answers(queries, repository.socket, lambda: self.build_problem(repository), self._layout.host)
 
     def build_problem(self, repository: Repository) -> str:
         """What leaves the builds of `repository` open; empty where nothing does."""

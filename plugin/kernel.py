@@ -1,5 +1,6 @@
 """Asking the kernel where a path of the host leads."""
 
+import errno
 import os
 import re
 import stat
@@ -18,13 +19,53 @@ _MOUNT = re.compile(rb"^\S+ \S+ \S+ \S+ (\S+) .*? - (?:" + _KERNEL_FILE_SYSTEMS 
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 
-def place(path: str, mountinfo: Path = Path("/proc/self/mountinfo")) -> Answer:
-    """Where `path` leads: without symlinks, with what of the kernel is mounted there, above or below."""
+# What the kernel follows for one path (path_resolution(7)).
+_MOST_LINKS = 40
+
+
+def place(path: str, host: str = "/", mountinfo: Path = Path("/proc/self/mountinfo")) -> Answer:
+    """Where `path` leads: without symlinks, with what of the kernel is mounted there, above or below.
+
+    `host` is where the file system of the daemons is seen: elsewhere than at ``/`` when the gate runs in a
+    container.
+    """
     try:
-        real = os.path.realpath(path)
-        return Place(real, _kernel_mounts(real, mountinfo), _is_device(real))
+        real = os.path.realpath(path) if host == "/" else _real_below(host, path)
+        return Place(real, _kernel_mounts(real, host, mountinfo), _is_device(_seen(host, real)))
     except (OSError, ValueError) as error:
         return Unanswered(repr(error))
+
+
+def _seen(host: str, path: str) -> str:
+    return path if host == "/" else host + path
+
+
+def _real_below(host: str, path: str) -> str:
+    """`path` without symlinks, each followed as after chroot(2) to `host`."""
+    real, ahead, links = "", path.split("/")[::-1], 0
+    while ahead:
+        name = ahead.pop()
+        if name in {"", "."}:
+            continue
+        if name == "..":
+            real = real.rpartition("/")[0]
+            continue
+        step = f"{real}/{name}"
+        try:
+            target = str(Path(host + step).readlink())
+        except OSError as error:
+            # No link (EINVAL), or nothing there: dockerd makes a directory of that name.
+            if error.errno not in {errno.EINVAL, errno.ENOENT, errno.ENOTDIR}:
+                raise
+            real = step
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        if target.startswith("/"):
+            real = ""
+        ahead += target.split("/")[::-1]
+    return real or "/"
 
 
 def has_unified_cgroups() -> bool:
@@ -40,8 +81,9 @@ def _is_device(path: str) -> bool:
     return stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
 
 
-def _kernel_mounts(path: str, mountinfo: Path) -> tuple[str, ...]:
-    points = [os.fsdecode(_unescape(found)) for found in _MOUNT.findall(mountinfo.read_bytes())]
+def _kernel_mounts(path: str, host: str, mountinfo: Path) -> tuple[str, ...]:
+    seen = [os.fsdecode(_unescape(found)) for found in _MOUNT.findall(mountinfo.read_bytes())]
+    points = [point.removeprefix(host.rstrip("/")) or "/" for point in seen if within(point, host)]
     return tuple(point for point in points if within(point, path) or within(path, point))
 
 

@@ -20,6 +20,8 @@ class Layout:
 
     root: Path
     plugin_dir: Path
+    #: Where the file system of the repositories' daemons is seen: elsewhere when the gate is in a container.
+    host: Path = Path("/")
 
     @classmethod
     def at(cls, root: Path | str, plugin_dir: Path | str | None = None) -> "Layout":

@@ -123,7 +123,9 @@ def _network(text: str) -> IPv4Network | None:
 
 def up(network: Network) -> None:
     """Make the bridge and the table, or put right what is there of them; raises `CommandFailedError`."""
-    if not Path(f"/sys/class/net/{network.bridge}").exists():
+    # Not by /sys/class/net: it shows the network namespace in which sysfs was mounted.
+    bridges = json.loads(_run(["ip", "-json", "link", "show", "type", "bridge"]) or "[]")
+    if network.bridge not in {link.get("ifname") for link in bridges}:
         _run(["ip", "link", "add", network.bridge, "type", "bridge"])
     _run(["ip", "-4", "address", "replace", network.gateway, "dev", network.bridge])
     _run(["ip", "link", "set", network.bridge, "up"])
@@ -136,7 +138,12 @@ def down(network: Network) -> None:
     """Remove the table, the bridge, and the bridges of the tenant's networks; nothing there is fine."""
     _run(["nft", "-f", "-"], f"add table ip {network.table}\ndelete table ip {network.table}\n")
     for link in bridges_within(network.subnet):
-        _run(["ip", "link", "delete", link])
+        try:
+            _run(["ip", "link", "delete", link])
+        except CommandFailedError:
+            # ``renet repo run`` cleans up as well when its daemon ends: either may be the first.
+            if link in bridges_within(network.subnet):
+                raise
 
 
 def bridges_within(subnet: IPv4Network) -> tuple[str, ...]:

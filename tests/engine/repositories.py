@@ -29,7 +29,7 @@ class Repositories(Machine):
     def __init__(self, engine: Engine, namespace: str = "") -> None:
         super().__init__(engine)
         self._running: dict[str, subprocess.Popen[bytes]] = {}
-        self.prefix = ["ip", "netns", "exec", namespace] if namespace else []
+        self.prefix = ["nsenter", f"--net=/run/netns/{namespace}"] if namespace else []
 
     def command(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run ``renet`` where this machine's engine and network are."""

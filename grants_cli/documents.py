@@ -110,6 +110,10 @@ def _read_trusted(path: Path) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
+    except PermissionError as error:
+        raise UntrustedError(
+            f"{path} cannot be read: {error.strerror}", "only root may read it: sudo renet …"
+        ) from error
     except OSError as error:
         problem = (
             "it is a symbolic link" if error.errno == errno.ELOOP else f"it cannot be read: {error.strerror}"

@@ -136,7 +136,7 @@ def _replayed(layout: Layout) -> dict[str, object]:
     """The grants that the audit log says there are."""
     state: dict[str, object] = {}
     for line in audit.read(layout.audit_log):
-        for change in line["grants"]:  # type: ignore[attr-defined]
+        for change in line.get("grants", ()):  # type: ignore[attr-defined]
             state[change["guid"]] = change["after"]
             if not change["after"]:
                 del state[change["guid"]]

@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -134,3 +136,49 @@ def test_a_damaged_file_stops_every_command(machine: Layout) -> None:
     assert "its version is 7" in problem["message"]
     assert "renet gpu restore" in problem["hint"]
     assert machine.grants.read_text() == '{"version":7,"grants":{}}'
+
+
+def test_watching_shows_it_again_when_it_changes(machine: Layout) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "machine_setup.renet",
+        "--root",
+        str(machine.root),
+        "gpu",
+        "grants",
+        "--watch",
+    ]
+    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "no grants\n"
+        renet(machine, "gpu", "grant", "gpu-a", "--device", "nvidia.com/gpu=0")
+        assert process.stdout.readline().startswith("DEVICE")
+        assert process.stdout.readline().startswith("nvidia.com/gpu=0  gpu-a")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_who_is_not_root_is_told_so(machine: Layout) -> None:
+    data(renet(machine, "gpu", "grant", "gpu-a", "--device", "nvidia.com/gpu=0", "-o", "json"))
+    for path in (machine.root, *machine.root.parents):
+        if path.is_relative_to(tempfile.gettempdir()) and path != Path(tempfile.gettempdir()):
+            path.chmod(path.stat().st_mode | 0o555)
+    # The interpreter may be where only root can read it: whatever is imported comes first.
+    script = (
+        "import os, sys, grants_cli.commands.grants; from machine_setup.renet import main;"
+        "os.setgid(65534); os.setuid(65534);"
+        f"sys.argv[1:] = ['--root', {str(machine.root)!r}, 'gpu', 'grants']; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 12
+    assert "repositories.json cannot be read: Permission denied" in done.stderr
+    assert "hint: only root may read it: sudo renet" in done.stderr
+
+
+def test_revoke_wants_to_know_what(machine: Layout) -> None:
+    for words in ([], ["--all", "--device", "nvidia.com/gpu=0"]):
+        assert error(renet(machine, "gpu", "revoke", "gpu-a", *words, "-o", "json"), 2)["code"] == "usage"

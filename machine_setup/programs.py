@@ -94,7 +94,7 @@ class Programs:
             stdout, stderr = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired as error:
             raise CommandFailedError(
-                f"{' '.join(argv)} did not end within {timeout:.0f} seconds",
+                f"{in_short(argv)} did not end within {timeout:.0f} seconds",
                 "A driver that hangs does this: look at dmesg",
             ) from error
         finally:
@@ -109,8 +109,14 @@ class Programs:
         """Run `argv` as `run` does. Raises `CommandFailedError` for a failing exit status too."""
         finished = self.run(argv, timeout=timeout, environ=environ)
         if finished.status:
-            raise CommandFailedError(f"{' '.join(argv)} failed ({finished.status}): {finished.complaint}")
+            raise CommandFailedError(f"{in_short(argv)} failed ({finished.status}): {finished.complaint}")
         return finished
+
+
+def in_short(argv: Sequence[str]) -> str:
+    """The command line `argv` by its name and its first words, without options, for a sentence."""
+    words = [word for word in argv[1:] if not word.startswith("-") and "=" not in word]
+    return " ".join([Path(argv[0]).name, *words[:2]])
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -15,7 +15,7 @@ from spec.topology import PciGpu, Topology, read_topology
 
 # Without the vendor's name these say nothing to a person.
 _BRANDS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "virtio": "Virtio"}
-# Drivers of render nodes with no hardware behind them: devices, but no GPUs.
+# Render nodes with no hardware behind them: devices, but no GPUs. vgem's device has its name and no driver.
 _SOFTWARE = frozenset({"vgem", "vkms"})
 # A card that is handed to a virtual machine is not this machine's.
 _SET_ASIDE = frozenset({"vfio-pci", "pci-stub", "xen-pciback"})
@@ -118,7 +118,8 @@ class _Looker:
         return [
             self._gpu(node.identity, node.driver, (node,))
             for node in self._topology.render_nodes
-            if node.identity.address is None and node.minor not in partitions and node.driver not in _SOFTWARE
+            if node.identity.address is None and node.minor not in partitions
+            if _SOFTWARE.isdisjoint({node.driver, node.parent})
         ]
 
     def _render_nodes(self, address: str | None) -> tuple[RenderNode, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from machine_setup.programs import Programs
+from machine_setup.programs import Programs, in_short
 from spec.errors import CommandFailedError
 from spec.files import replace_file, sync_directory
 
@@ -86,7 +86,7 @@ class RunProgram:
     environ: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return f"run {self.argv[0]} {' '.join(self.argv[1:3])}".rstrip()
+        return f"run {in_short(self.argv)}"
 
     def difference(self) -> str:
         """The command line, as a shell would take it."""

@@ -1,22 +1,13 @@
 """What the steps of one set-up share: the machine as it was seen, and what the operator asked for."""
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 
 from grants_cli.inventory import Inventory
 from machine_setup.detect.machine import Machine
 from machine_setup.programs import Programs
-from machine_setup.setup.packages import NVIDIA_REPOSITORY
+from machine_setup.setup.options import NVIDIA_REPOSITORY, ToolkitMode
 from spec.layout import Layout
-
-
-class ToolkitMode(StrEnum):
-    """``--install-nvidia-toolkit``."""
-
-    AUTO = "auto"
-    TRUE = "true"
-    FALSE = "false"
 
 
 @dataclass

@@ -7,7 +7,8 @@ from pathlib import Path
 from machine_setup.detect.platform import Platform
 from machine_setup.programs import Finished
 from machine_setup.setup.changes import RemoveFile, RunProgram, WriteFile
-from machine_setup.setup.context import Context, ToolkitMode
+from machine_setup.setup.context import Context
+from machine_setup.setup.options import ToolkitMode
 from machine_setup.setup.refresh import generator_settings, redirects_to_us
 from machine_setup.setup.steps import Plan
 from spec.errors import CommandFailedError
@@ -36,8 +37,12 @@ class NvidiaSpecStep:
             return Plan(
                 found="kept as it is: no driver of NVIDIA is loaded" if _path(context).exists() else "none"
             )
-        content = MARK + _generate(context)
         path = _path(context)
+        try:
+            content = MARK + _generate(context)
+        except CommandFailedError as error:
+            kept = f"; the old {path} stays" if path.exists() else ""
+            raise CommandFailedError(error.message + kept, error.hint) from error
         present = path.read_bytes() if path.exists() else b""
         # The service that keeps it current writes the same without our mark: that is no difference.
         if present.removeprefix(MARK) == content.removeprefix(MARK):
@@ -82,7 +87,6 @@ def _without_toolkit(context: Context) -> Plan:
 
 def _generate(context: Context) -> bytes:
     """What nvidia-ctk generates now, checked. Beside /etc/cdi: a hidden file there would count as a spec."""
-    kept = f"; the old {_path(context)} stays" if _path(context).exists() else ""
     with tempfile.TemporaryDirectory(prefix="renet-setup-") as directory:
         output = Path(directory) / "nvidia.yaml"
         argv = _argv(context, str(output))
@@ -90,7 +94,7 @@ def _generate(context: Context) -> bytes:
         finished = context.programs.run(argv, timeout=_TIMEOUT_SECONDS, environ=environ)
         if finished.status:
             raise CommandFailedError(
-                f"nvidia-ctk cdi generate failed: {_said(finished)}{kept}",
+                f"nvidia-ctk cdi generate failed: {_said(finished)}",
                 "nvidia-smi has to work first: renet setup reports what it says",
             )
         content = output.read_bytes() if output.exists() else b""
@@ -98,7 +102,7 @@ def _generate(context: Context) -> bytes:
         parse_spec(content)
     except InvalidSpecError as error:
         raise CommandFailedError(
-            f"what nvidia-ctk cdi generate wrote is no valid spec: {error.message}{kept}",
+            f"what nvidia-ctk cdi generate wrote is no valid spec: {error.message}",
             "report it to NVIDIA with the output of nvidia-ctk --debug cdi generate",
         ) from error
     return content

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from machine_setup.programs import Programs
 from machine_setup.setup.changes import Change, Download, RunProgram, WriteFile
+from machine_setup.setup.options import NVIDIA_REPOSITORY
 from spec.sysfs import read_text
 
-NVIDIA_REPOSITORY = "https://nvidia.github.io/libnvidia-container"
 BASE_PACKAGE = "nvidia-container-toolkit-base"
 FULL_PACKAGE = "nvidia-container-toolkit"
 

@@ -8,7 +8,8 @@ environment file redirects it; an ``Environment=`` drop-in would lose to that fi
 from pathlib import Path
 
 from machine_setup.setup.changes import Change, RemoveFile, WriteFile
-from machine_setup.setup.context import Context, ToolkitMode
+from machine_setup.setup.context import Context
+from machine_setup.setup.options import ToolkitMode
 from machine_setup.setup.steps import Plan
 
 ENVIRONMENT_FILE = "etc/nvidia-container-toolkit/nvidia-cdi-refresh.env"

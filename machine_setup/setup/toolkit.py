@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 
 from machine_setup.programs import Programs
-from machine_setup.setup.context import Context, ToolkitMode
+from machine_setup.setup.context import Context
+from machine_setup.setup.options import ToolkitMode
 from machine_setup.setup.packages import BASE_PACKAGE, install_changes, package_manager
 from machine_setup.setup.steps import Plan
 from spec.errors import CommandFailedError

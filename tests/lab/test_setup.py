@@ -64,10 +64,12 @@ def virtio_and_vgem(machine: Machine) -> tuple[str, str]:
     """The render nodes of the virtio GPU and of vgem: the kernel numbers them anew at each boot."""
     found = machine.run(
         "for node in /sys/class/drm/renderD*; do "
-        "echo $(basename $(readlink $node/device/driver)) $(basename $node); done"
+        "echo $(basename $(readlink -f $node/device)) $(basename $node); done"
     ).stdout
     nodes = dict(line.split() for line in found.splitlines())
-    return nodes["virtio_gpu"], nodes["vgem"]
+    vgem = nodes.pop("vgem")
+    (virtio,) = nodes.values()  # its device is the PCI device or virtio's, as the kernel's version has it
+    return virtio, vgem
 
 
 BOTH = {"rediacc.io/dri=renderD128", "rediacc.io/dri=renderD129"}
@@ -151,6 +153,30 @@ def test_a_set_up_that_loses_power_is_finished_by_the_next(machine: Machine, ste
     assert without_time(machine.run(f"cat {WRITTEN}").stdout) == without_time(contents)
     assert machine.run("find /etc -name '.*.tmp'").stdout == ""
     assert machine.run(f"systemctl is-enabled {SERVICE}").stdout == "enabled\n"
+
+
+def test_a_container_of_a_repository_opens_the_granted_node_and_no_other(machine: Machine) -> None:
+    setup(machine)
+    virtio, vgem = virtio_and_vgem(machine)
+    machine.run("test -e /sys/fs/cgroup/cgroup.controllers")
+    machine.run("renet repo create gpu-a", timeout=300)
+    docker = "docker -H unix:///run/rediacc/docker-gpu-a.sock"
+    machine.run(
+        "mkdir -p /tmp/image/bin && cp /bin/busybox /tmp/image/bin/ && ln -sf busybox /tmp/image/bin/sh && "
+        f"tar -C /tmp/image -c . | {docker} import - tools",
+        timeout=300,
+    )
+    run = f"{docker} run --rm --network none --device rediacc.io/dri={virtio} tools /bin/busybox sh -c"
+    refused = machine.run(f"{run} true", check=False, timeout=300)
+    assert f"has no grant for rediacc.io/dri={virtio}" in refused.stderr
+    machine.run(f"renet gpu grant gpu-a --device rediacc.io/dri={virtio}", timeout=300)
+    opened = machine.run(f"{run} 'exec 3<>/dev/dri/{virtio} && echo opened'", timeout=300)
+    assert opened.stdout == "opened\n"
+    minor = vgem.removeprefix("renderD")
+    other = f"busybox mknod /tmp/node c 226 {minor} && exec 3<>/tmp/node"
+    denied = machine.run(f"{run} 'busybox mkdir /tmp; {other}'", check=False, timeout=300)
+    assert "Operation not permitted" in denied.stderr
+    machine.run("renet repo delete gpu-a", timeout=300)
 
 
 def without_time(text: str) -> list[str]:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from machine_setup.detect.machine import Machine
-from machine_setup.setup import command
-from machine_setup.setup.context import Context, ToolkitMode
+from machine_setup.setup import run
+from machine_setup.setup.context import Context
+from machine_setup.setup.options import ToolkitMode
 from machine_setup.setup.steps import Made, Moment, Outcome, Runner
 from tests.unit.machine_setup.conftest import Box
 from tests.unit.machine_setup.mirror import mirror
@@ -58,7 +59,7 @@ def _run_to_the_end_of(context: Context, moment: int) -> None:
         if _moment is Moment.ENDS:
             context.warnings += outcome.warnings
 
-    Runner(context, watch).run(command.STEPS)
+    Runner(context, watch).run(run.STEPS)
 
 
 def walk(
@@ -111,12 +112,12 @@ def test_killed_at_any_moment_and_run_again_it_ends_in_the_same_state(
 ) -> None:
     moments = walk(tmp_path, repository, nvidia_machine, ToolkitMode.AUTO, nothing)
     # Each step's start and end, and before and after each change.
-    assert moments > 2 * len(command.STEPS) + 2 * 8
+    assert moments > 2 * len(run.STEPS) + 2 * 8
 
 
 def test_a_withdrawal_that_is_killed_is_finished_too(tmp_path: Path, repository: str) -> None:
     assert walk(tmp_path, repository, nvidia_machine, ToolkitMode.FALSE, set_up_from(repository)) > 2 * len(
-        command.STEPS
+        run.STEPS
     )
 
 
@@ -153,7 +154,7 @@ def _killed_in(box: Box, call: str, count: int) -> bool:
         try:
             _kill_in(call, count)
             context = Context(box.layout, box.stand_ins.programs, Machine())
-            command.run_steps(context, quiet=True)
+            run.run_steps(context, quiet=True)
         finally:
             os._exit(0)
     _, status = os.waitpid(child, 0)

@@ -207,6 +207,14 @@ def test_a_failing_generator_keeps_the_old_spec_and_says_so(box: MakeBox, failur
     assert any(said in warning for warning in machine.inventory()["warnings"])
 
 
+def test_a_generator_that_hangs_is_ended(box: MakeBox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("machine_setup.setup.nvidia_spec._TIMEOUT_SECONDS", 0.5)
+    machine = equipped(box)
+    machine.stand_ins.fail("nvidia-ctk", "hang")
+    assert "did not end within" in machine.error()["message"]
+    assert machine.layout.inventory.exists()
+
+
 def test_the_operators_choice_of_mode_reaches_the_generator_and_a_wrong_one_is_reported(box: MakeBox) -> None:
     machine = equipped(box)
     machine.tree.write(REFRESH_FILE, "NVIDIA_CTK_CDI_GENERATE_MODE=quantum\n")

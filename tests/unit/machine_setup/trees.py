@@ -107,7 +107,8 @@ def wsl_machine(root: Path, *, nvidia: bool = True) -> MachineTree:
     """Windows' subsystem: /dev/dxg, vgem's render node, NVIDIA's user-mode driver for a card of NVIDIA's."""
     tree = MachineTree(root).bare(distribution="ubuntu", release="5.15.167.4-microsoft-standard-WSL2")
     tree.node("dev/dxg", 10, 125)
-    tree.platform_card("vgem", 128)
+    vgem = tree.platform_card("vgem", 128)
+    (vgem / "uevent").write_text("MODALIAS=platform:vgem\n")  # as it is: a device without a driver
     if nvidia:
         tree.write("usr/lib/wsl/lib/libcuda.so.1", "")
     return tree

@@ -6,6 +6,7 @@ one object: ``{"ok": true, "data": …}`` or ``{"ok": false, "error": {"code", "
 
 import importlib
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -147,7 +148,9 @@ def _requested_output(argv: Sequence[str]) -> str:
 def run(command: click.Command, prog_name: str) -> None:
     """Run `command` as the process: print its errors and exit with its status."""
     try:
-        status = command.main(prog_name=prog_name, standalone_mode=False)
+        # no-color.org: set and not empty, whatever the value.
+        color = False if os.environ.get("NO_COLOR") else None
+        status = command.main(prog_name=prog_name, standalone_mode=False, color=color)
     except click.exceptions.Abort:
         say("interrupted")
         status = 130

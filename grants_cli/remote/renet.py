@@ -30,6 +30,8 @@ class Call:
     stdin: bytes | None = None
     changes: bool = False
     find_out: str = ""
+    #: Exit statuses besides 0 that come with data.
+    also: frozenset[int] = frozenset()
 
     def order(self, program: str | tuple[str, ...] = "renet") -> Order:
         """The call as an order that asks for JSON; no operand can be taken for an option."""
@@ -52,7 +54,7 @@ def ask(
     `SudoRefusedError`; `CommandFailedError` when it ends without an answer.
     """
     finished = carry(machine, call.order(program), call.stdin, timeout, on_line)
-    return data(machine, finished)
+    return data(machine, finished, call.also)
 
 
 def ask_raw(machine: Machine, call: Call, timeout: float | None = None) -> bytes:
@@ -63,12 +65,12 @@ def ask_raw(machine: Machine, call: Call, timeout: float | None = None) -> bytes
     return finished.stdout
 
 
-def data(machine: Machine, finished: Finished) -> object:
+def data(machine: Machine, finished: Finished, also: frozenset[int] = frozenset()) -> object:
     """The data in what `renet` (or the installer) on `machine` printed; raises what `ask` raises."""
     answer = _answer(finished.stdout)
     if answer is None:
         raise _no_answer(machine, finished)
-    if finished.status == 0 and answer.get("ok") is True:
+    if finished.status in {0, *also} and answer.get("ok") is True:
         return answer.get("data")
     error = answer.get("error")
     if not isinstance(error, dict):

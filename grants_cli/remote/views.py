@@ -121,24 +121,30 @@ def _state(record: Record) -> str:
     return running if record.get("managed") else f"{running}, adopted"
 
 
-def plain(data: object, indent: str = "") -> None:
-    """Print any answer, a value on each line."""
-    if isinstance(data, dict):
-        for key, value in data.items():
-            _plain_entry(f"{indent}{key}:", value, indent)
-    elif isinstance(data, list):
-        for value in data:
-            _plain_entry(f"{indent}-", value, indent)
-    elif data is not None:
-        click.echo(f"{indent}{data}")
+_COLOURS = {"failure": "red", "warning": "yellow", "ok": "green"}
 
 
-def _plain_entry(label: str, value: object, indent: str) -> None:
-    if isinstance(value, dict | list):
-        click.echo(label)
-        plain(value, f"{indent}  ")
-    elif value not in {None, ""}:
-        click.echo(f"{label} {value}")
+def doctor(machine: str, answer: Record, verbose: bool) -> None:
+    """Print what ``renet doctor`` found on `machine`, the worst first; if `verbose` what is in order too."""
+    findings = records(answer.get("findings"), "findings")
+    for status in ("failure", "warning", *(["ok"] if verbose else [])):
+        for finding in findings:
+            if finding.get("status") == status:
+                _finding(machine, finding)
+    counts = {status: sum(one.get("status") == status for one in findings) for status in _COLOURS}
+    bad, fair, good = counts["failure"], counts["warning"], counts["ok"]
+    click.echo(f"{machine}: {bad} failures, {fair} warnings, {good} checks in order")
+
+
+def _finding(machine: str, finding: Record) -> None:
+    status = text(finding, "status")
+    mark = click.style(status, fg=_COLOURS.get(status))
+    subject = text(finding, "repository")
+    where = f"{subject}@{machine}" if subject else machine
+    click.echo(f"{mark} {where}: {text(finding, 'found')} [{text(finding, 'id')}]")
+    for key in ("why", "fix"):
+        if text(finding, key):
+            click.echo(f"    {key}: {text(finding, key)}")
 
 
 def outcomes(all_of_them: Sequence[Outcome[object]]) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from grants_cli.remote import views
+from grants_cli.remote import answers, views
 from grants_cli.remote.commands import many
 from grants_cli.remote.machines import Machine
 from grants_cli.remote.renet import Call, ask
@@ -69,17 +69,34 @@ def setup(
 
 @click.command("doctor")
 @many.machines_argument
+@click.option("-v", "--verbose", is_flag=True, help="Show what is in order, too.")
 @many.timeout_option(120)
 @output_option
-def doctor(names: tuple[str, ...], everywhere: bool, timeout: float | None) -> None:
-    """Check machines for what makes them unsafe or broken, each finding with its fix."""
+@click.pass_context
+def doctor(
+    ctx: click.Context, names: tuple[str, ...], everywhere: bool, verbose: bool, timeout: float | None
+) -> None:
+    """Look for what makes machines, and the repositories on them, unsafe or broken: each with its fix.
 
-    def work(machine: Machine) -> object:
-        return ask(machine, Call(("doctor",)), timeout)
+    The exit status is 1 when there is a failure anywhere.
 
-    many.on_each(many.chosen(names, everywhere), work, _show_doctor)
+    \b
+    rdc machine doctor lab
+    rdc machine doctor --all -v
+    """
+    sick = []
+    call = Call(("doctor",), also=frozenset({1}))
 
+    def work(machine: Machine) -> answers.Record:
+        found = answers.record(ask(machine, call, timeout))
+        if found.get("healthy") is not True:
+            sick.append(machine)
+        return found
 
-def _show_doctor(machine: Machine, data: object) -> None:
-    click.echo(f"{machine}:")
-    views.plain(data, "  ")
+    many.on_each(
+        many.chosen(names, everywhere),
+        work,
+        lambda machine, found: views.doctor(machine.name, found, verbose),
+    )
+    if sick:
+        ctx.exit(1)

@@ -157,3 +157,36 @@ def test_help_has_examples_everywhere() -> None:
     ):
         text = CliRunner().invoke(rdc, [*words, "--help"]).output
         assert "\n  rdc " in text, words
+
+
+def test_the_doctor_names_each_failure_with_its_fix(capsys: pytest.CaptureFixture[str]) -> None:
+    one = {
+        "id": "gate",
+        "status": "failure",
+        "repository": "",
+        "found": "no gate runs",
+        "why": "w",
+        "fix": "start it",
+    }
+    two = {"id": "mode", "status": "ok", "repository": "gpu-a", "found": "mode 660", "why": "", "fix": ""}
+    views.doctor("lab", {"healthy": False, "findings": [two, one]}, verbose=False)
+    text = capsys.readouterr().out
+    assert "failure lab: no gate runs [gate]\n    why: w\n    fix: start it" in text
+    assert "lab: 1 failures, 0 warnings, 1 checks in order" in text
+    assert "mode 660" not in text
+    views.doctor("lab", {"healthy": False, "findings": [two, one]}, verbose=True)
+    assert "ok gpu-a@lab: mode 660 [mode]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_colour_is_for_terminals_without_no_color(no_color: str, coloured: bool) -> None:
+    script = (
+        "import click; from spec.console import run\n"
+        "run(click.Command('x', callback=lambda: click.echo(click.style('word', fg='red'))), 'x')"
+    )
+    ours, theirs = pty.openpty()
+    environ = os.environ | {"NO_COLOR": no_color, "PYTHONPATH": os.fspath(ROOT)}
+    subprocess.run([sys.executable, "-c", script], stdout=theirs, check=True, env=environ)
+    os.close(theirs)
+    assert (b"\x1b" in os.read(ours, 100)) is coloured
+    os.close(ours)

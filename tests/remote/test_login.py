@@ -50,9 +50,29 @@ def test_the_whole_way_of_a_grant(installed: NewMachine, somebody: Operator, use
     assert table.returncode == 0, table
     assert [line for line in table.stdout.splitlines() if DEVICE in line and "gpu-a:test (exclusive" in line]
 
+    shared = somebody.rdc("repo", "gpu", "who", "gpu-a:test")
+    assert [line.split()[:3] for line in shared.stdout.splitlines() if DEVICE in line] == [
+        [DEVICE, "gpu-a:test", "exclusive"]
+    ], shared
+
     revoked = somebody.rdc("repo", "gpu", "revoke", "gpu-a:test", "--all")
     assert (revoked.returncode, f"{DEVICE}: revoked" in revoked.stdout) == (0, True), revoked
     assert somebody.rdc("repo", "gpu", "list", "gpu-a:test").stdout == "gpu-a:test@m1 has no grants\n"
+
+
+def test_the_doctor_finds_what_is_wrong_there(installed: NewMachine, somebody: Operator) -> None:
+    there = installed()
+    there.put("/etc/rediacc/repositories.json", "damaged", 0o644)
+    add(somebody, "m1", there)
+    done = somebody.rdc("machine", "doctor", "m1")
+    assert done.returncode == 1, done
+    assert [
+        line
+        for line in done.stdout.splitlines()
+        if line.startswith("failure m1: ") and "repositories.json" in line
+    ]
+    document = json.loads(somebody.rdc("machine", "doctor", "m1", "-o", "json").stdout)
+    assert (document["ok"], document["data"]["healthy"]) == (True, False)
 
 
 def test_json_is_the_inventory_byte_for_byte(installed: NewMachine, somebody: Operator) -> None:

@@ -35,6 +35,10 @@ def carry(
         raise UnreachableError(
             f"{error.filename} is not installed here", "install OpenSSH's client"
         ) from None
+    except KeyboardInterrupt:
+        if order.changes:
+            raise _lost(order, LostConnectionError(f"machine {machine}: interrupted")) from None
+        raise
     if finished.timed_out:
         raise _lost(order, TimedOutError(f"machine {machine} has not answered within {timeout:g} seconds"))
     if not machine.is_local and (finished.status == ssh.FAILED or finished.status < 0):

@@ -1,6 +1,7 @@
 """One machine over a real sshd: as an ordinary user who may use sudo, and as root."""
 
 import json
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -283,6 +284,22 @@ def test_a_change_whose_connection_is_cut_may_have_been_made(
     assert error["hint"] == "find out: rdc repo gpu list gpu-a@m1"
     # It was made: renet went on when the lock was free, and the way to find out says so.
     _wait_for(lambda: DEVICE in somebody.rdc("repo", "gpu", "list", "gpu-a@m1").stdout)
+
+
+def test_a_change_that_is_interrupted_may_have_been_made(installed: NewMachine, somebody: Operator) -> None:
+    there = installed()
+    put_devices(there)
+    add(somebody, "m1", there)
+    adopt(somebody, "gpu-a@m1")
+    holder = _hold_lock(there)
+    granting = somebody.start("repo", "gpu", "grant", "gpu-a@m1", "--device", DEVICE)
+    _wait_for(lambda: "renet gpu grant" in there.run("ps", "-eo", "args"))
+    granting.send_signal(signal.SIGINT)
+    _, messages = granting.communicate(timeout=30)
+    holder.communicate(b"", timeout=10)
+    assert granting.returncode == 6
+    assert "interrupted. Whether the change was made is not known" in messages
+    assert "rdc repo gpu list gpu-a@m1" in messages
 
 
 def test_a_look_whose_connection_is_cut_is_only_lost(bare: NewMachine, somebody: Operator) -> None:

@@ -185,13 +185,13 @@ HOST_CONFIG = {
         OomScoreAdj=INTEGER,
         PublishAllPorts=BOOLEAN,
         ReadonlyRootfs=BOOLEAN,
-        Tmpfs=_STRING_MAP,
         ShmSize=INTEGER,
         Init=BOOLEAN,
     ),
     "ConsoleSize": Field(list_of(_UNSIGNED)),
     "Binds": Field(STRINGS, rule="bind-hardware, bind-control, bind-system"),
     "Mounts": Field(list_of(_MOUNT), rule="bind-hardware, bind-control, bind-system, raw-mount"),
+    "Tmpfs": Field(_STRING_MAP, rule="raw-mount"),
     "VolumeDriver": Field(STRING, rule="raw-mount"),
     "LogConfig": Field(_object(Type=STRING, Config=_STRING_MAP), rule="security-option"),
     "Annotations": Field(_STRING_MAP, since="1.43", rule="annotation"),
@@ -239,89 +239,97 @@ _ENDPOINT = struct(
 # harmless there too.
 _CLIENT_EXTRAS = _plain(name=STRING, _query=ANYTHING, VolumesFrom=STRINGS)
 
-CREATE = struct(
-    {
-        **CONFIG,
-        **_CLIENT_EXTRAS,
-        "HostConfig": Field(struct(HOST_CONFIG)),
-        "NetworkingConfig": Field(_object(EndpointsConfig=map_of(_ENDPOINT, null_values=True))),
-    }
-)
+CREATE_FIELDS = {
+    **CONFIG,
+    **_CLIENT_EXTRAS,
+    "HostConfig": Field(struct(HOST_CONFIG)),
+    "NetworkingConfig": Field(_object(EndpointsConfig=map_of(_ENDPOINT, null_values=True))),
+}
 
-EXEC = struct(
-    {
-        **_plain(
-            User=STRING,
-            Tty=BOOLEAN,
-            ConsoleSize=list_of(_UNSIGNED),
-            AttachStdin=BOOLEAN,
-            AttachStderr=BOOLEAN,
-            AttachStdout=BOOLEAN,
-            Detach=BOOLEAN,
-            DetachKeys=STRING,
-            Env=STRINGS,
-            WorkingDir=STRING,
-            Cmd=STRINGS,
-        ),
-        "Privileged": Field(BOOLEAN, rule="privileged"),
-        # docker-py and aiodocker repeat the container's name, which dockerd does not read; aiodocker spells
-        # DetachKeys in its own way, and a string of keys does no harm in any spelling.
-        "Container": Field(STRING),
-        "detachKeys": Field(STRING),
-    }
-)
+CREATE = struct(CREATE_FIELDS)
 
-UPDATE = struct({**RESOURCES, "RestartPolicy": Field(_RESTART_POLICY)})
 
-VOLUME = struct(
-    {
-        "Name": Field(STRING),
-        "Driver": Field(STRING, rule="raw-mount"),
-        "DriverOpts": Field(_STRING_MAP, rule="raw-mount, bind-hardware, bind-control, bind-system"),
-        "Labels": Field(LABELS),
-    }
-)
+EXEC_FIELDS = {
+    **_plain(
+        User=STRING,
+        Tty=BOOLEAN,
+        ConsoleSize=list_of(_UNSIGNED),
+        AttachStdin=BOOLEAN,
+        AttachStderr=BOOLEAN,
+        AttachStdout=BOOLEAN,
+        Detach=BOOLEAN,
+        DetachKeys=STRING,
+        Env=STRINGS,
+        WorkingDir=STRING,
+        Cmd=STRINGS,
+    ),
+    "Privileged": Field(BOOLEAN, rule="privileged"),
+    # docker-py and aiodocker repeat the container's name, which dockerd does not read; aiodocker spells
+    # DetachKeys in its own way, and a string of keys does no harm in any spelling.
+    "Container": Field(STRING),
+    "detachKeys": Field(STRING),
+}
 
-NETWORK = struct(
-    {
-        **_plain(
-            Name=STRING,
-            Internal=BOOLEAN,
-            Attachable=BOOLEAN,
-            EnableIPv6=BOOLEAN,
-            Labels=LABELS,
-            Options=_STRING_MAP,
-        ),
-        "EnableIPv4": Field(BOOLEAN, since="1.47"),
-        # Older Compose asks for a check that dockerd has always made since 1.44.
-        "CheckDuplicate": Field(BOOLEAN, until="1.43"),
-        "Driver": Field(STRING, rule="host-network-driver"),
-        "Scope": Field(STRING, rule="host-network-driver"),
-        "Ingress": Field(BOOLEAN, rule="host-network-driver"),
-        "ConfigOnly": Field(BOOLEAN, rule="host-network-driver"),
-        "ConfigFrom": Field(_object(Network=STRING), rule="host-network-driver"),
-        "IPAM": Field(
-            struct(
-                {
-                    "Driver": Field(STRING, rule="host-network-driver"),
-                    "Options": Field(_STRING_MAP),
-                    "Config": Field(
-                        list_of(
-                            _object(
-                                Subnet=STRING,
-                                IPRange=STRING,
-                                Gateway=STRING,
-                                AuxiliaryAddresses=_STRING_MAP,
-                            )
+EXEC = struct(EXEC_FIELDS)
+
+
+UPDATE_FIELDS = {**RESOURCES, "RestartPolicy": Field(_RESTART_POLICY)}
+
+UPDATE = struct(UPDATE_FIELDS)
+
+VOLUME_FIELDS = {
+    "Name": Field(STRING),
+    "Driver": Field(STRING, rule="raw-mount"),
+    "DriverOpts": Field(_STRING_MAP, rule="raw-mount, bind-hardware, bind-control, bind-system"),
+    "Labels": Field(LABELS),
+}
+
+VOLUME = struct(VOLUME_FIELDS)
+
+
+NETWORK_FIELDS = {
+    **_plain(
+        Name=STRING,
+        Internal=BOOLEAN,
+        Attachable=BOOLEAN,
+        EnableIPv6=BOOLEAN,
+        Labels=LABELS,
+        Options=_STRING_MAP,
+    ),
+    "EnableIPv4": Field(BOOLEAN, since="1.47"),
+    # Older Compose asks for a check that dockerd has always made since 1.44.
+    "CheckDuplicate": Field(BOOLEAN, until="1.43"),
+    "Driver": Field(STRING, rule="host-network-driver"),
+    "Scope": Field(STRING, rule="host-network-driver"),
+    "Ingress": Field(BOOLEAN, rule="host-network-driver"),
+    "ConfigOnly": Field(BOOLEAN, rule="host-network-driver"),
+    "ConfigFrom": Field(_object(Network=STRING), rule="host-network-driver"),
+    "IPAM": Field(
+        struct(
+            {
+                "Driver": Field(STRING, rule="host-network-driver"),
+                "Options": Field(_STRING_MAP),
+                "Config": Field(
+                    list_of(
+                        _object(
+                            Subnet=STRING,
+                            IPRange=STRING,
+                            Gateway=STRING,
+                            AuxiliaryAddresses=_STRING_MAP,
                         )
-                    ),
-                }
-            )
-        ),
-    }
-)
+                    )
+                ),
+            }
+        )
+    ),
+}
 
-CONNECT = struct({"Container": Field(STRING), "EndpointConfig": Field(_ENDPOINT)})
+NETWORK = struct(NETWORK_FIELDS)
+
+
+CONNECT_FIELDS = {"Container": Field(STRING), "EndpointConfig": Field(_ENDPOINT)}
+
+CONNECT = struct(CONNECT_FIELDS)
 
 # A body here was the container's HostConfig before API 1.24; nothing reads it today.
 START = struct({})

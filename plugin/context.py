@@ -6,7 +6,7 @@ mounts, where a symlink leads. The judge asks for them by a query; the edge answ
 (`plugin.judge`). Nothing is allowed while an answer is missing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plugin.denial import Denial
@@ -106,14 +106,47 @@ class MissingFactsError(Exception):
 
 
 @dataclass(frozen=True)
+class Closed:
+    """Places that no container may see: `roots` and what is below them, and `above`, the directories over
+    them.
+
+    Looking a path up costs as many steps as it has parts, however many places there are.
+    """
+
+    roots: frozenset[str] = frozenset()
+    above: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, paths: Iterable[str]) -> "Closed":
+        """Everything at, below and above the clean absolute `paths`."""
+        roots = frozenset(paths)
+        return cls(roots, frozenset(parent for path in roots for parent in _upwards(path)) - roots)
+
+    def touches(self, path: str, inside: str = "") -> bool:
+        """Whether `path` is, holds or lies in one of the places; those around `inside` do not count."""
+        if path in self.above:
+            return True
+        found = [root for root in (path, *_upwards(path)) if root in self.roots]
+        return any(not inside or not (inside + "/").startswith(root.rstrip("/") + "/") for root in found)
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """The directories over `path`, the nearest first."""
+    while path != "/":
+        path = path.rpartition("/")[0] or "/"
+        yield path
+
+
+@dataclass(frozen=True)
 class Places:
     """Where the machine keeps what no container may see, and what of it is this repository's to use.
 
-    `control`: files and directories that control the gate or an engine. `own_files`: the directory of the
-    repository's own files, allowed although it lies below a controlled one. `own_socket`: its API socket.
+    `machine` is closed to all repositories, `daemon` because of the repository's own. `own_files` is the
+    directory of the repository's own files, open although it lies in a closed one. `own_socket` is its API's.
     """
 
-    control: tuple[str, ...] = ()
+    machine: Closed = Closed()
+    daemon: Closed = Closed()
     own_files: str = ""
     own_socket: str = ""
 

@@ -59,7 +59,8 @@ class Decision:
     """Allow, or deny with the reason.
 
     `devices` are the CDI names that the request uses. `others` are further reasons, for `renet gpu explain`.
-    A decision with `missing` queries denies; with their answers it may turn out otherwise.
+    With answers to the `missing` queries there may be more of them; unless it is `final`, the decision itself
+    may turn out otherwise.
     """
 
     allow: bool
@@ -67,6 +68,7 @@ class Decision:
     devices: tuple[str, ...] = ()
     others: tuple[Denial, ...] = ()
     missing: tuple[Query, ...] = ()
+    final: bool = True
 
 
 @dataclass
@@ -88,14 +90,15 @@ class _Findings:
             self.missing.update(dict.fromkeys(error.queries))
 
     def decision(self) -> Decision:
-        if self.denials:
-            ranked = sorted(self.denials, key=lambda denial: tier(denial.rule) is Tier.HOST)
-            return Decision(False, ranked[0], self.devices, tuple(ranked[1:]))
         if len(self.missing) > MAX_QUERIES:
             return Decision(False, unreadable(f"it names more than {MAX_QUERIES} paths and volumes").denial)
-        if self.missing:
+        missing = tuple(self.missing)
+        if self.denials:
+            ranked = sorted(self.denials, key=lambda denial: tier(denial.rule) is Tier.HOST)
+            return Decision(False, ranked[0], self.devices, tuple(ranked[1:]), missing)
+        if missing:
             reason = unanswered("what this request refers to")
-            return Decision(False, reason, self.devices, missing=tuple(self.missing))
+            return Decision(False, reason, self.devices, missing=missing, final=False)
         return Decision(True, devices=self.devices)
 
 

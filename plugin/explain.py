@@ -142,7 +142,7 @@ def _recorded(content: bytes) -> Request:
 
 
 def _one(what: str, request: Request, context: Context, ask: Ask) -> Explanation:
-    return Explanation((_explained(Question(what, request), judge(request, context, ask)),))
+    return Explanation((_explained(Question(what, request), judge(request, context, ask, thorough=True)),))
 
 
 def _stored(container: Document, context: Context, ask: Ask) -> Explanation:
@@ -168,7 +168,7 @@ def _stored(container: Document, context: Context, ask: Ask) -> Explanation:
 def _compose(document: Document, directory: Path, context: Context, ask: Ask) -> Explanation:
     def explained(changed: Document) -> Iterable[Explained]:
         for question in compose.questions(changed, directory):
-            yield _explained(question, judge(question.request, context, ask))
+            yield _explained(question, judge(question.request, context, ask, thorough=True))
 
     def faults(changed: Document) -> Iterable[Fault]:
         for question in compose.questions(changed, directory):

@@ -14,7 +14,7 @@ from grants_cli.store import cached_grants, cached_register
 from grants_cli.times import utc_now
 from plugin import message
 from plugin.builds import build_problem
-from plugin.context import Answer, Context, Places, Query
+from plugin.context import Answer, Closed, Context, Places, Query
 from plugin.decide import Decision, Request
 from plugin.denial import Denial, DenialError
 from plugin.facts import answers
@@ -22,7 +22,7 @@ from plugin.journal import Journal, entry
 from plugin.judge import judge
 from plugin.later import Later
 from plugin.options import Options, cached_options
-from plugin.places import places
+from plugin.places import closed, places
 from spec.errors import RediaccError
 from spec.files import CachedFile
 from spec.layout import Layout
@@ -49,7 +49,7 @@ class Gate:
         self._options = cached_options(layout.gate_options)
         self._specs = CachedRegistry((layout.cdi_dir,))
         self._settings: dict[Path, CachedFile[Settings]] = {}
-        self._spec_dirs: dict[tuple[str, ...], CachedRegistry] = {}
+        self._closed: tuple[Register, Closed] | None = None
         self._places: dict[str, tuple[Register, Settings, Places]] = {}
         self._journal = journal or Journal(layout.gate_log)
         if problem := self._options.current().problem:
@@ -68,6 +68,7 @@ class Gate:
             repository = register.by_slug.get(name)
             if repository is None:
                 raise DenialError(_unknown(name))
+            name = str(repository.ref)
             context = self._context(repository, register, options)
             decision = judge(request, context, lambda queries: self.answer(repository, queries))
         except DenialError as error:
@@ -82,6 +83,10 @@ class Gate:
         if decision.denial is None:
             return decision
         return replace(decision, denial=replace(decision.denial, reference=line.id))
+
+    def close(self) -> None:
+        """Close the decision log."""
+        self._journal.close()
 
     def context(self, repository: Repository) -> Context:
         """What a decision for `repository` rests on now; facts are asked for as they are needed."""
@@ -117,9 +122,7 @@ class Gate:
         """What leaves the builds of `repository` open; empty where nothing does."""
         settings = self._settings_of(repository)
         named = cast("list[str]", settings.get("cdi-spec-dirs") or ["/etc/cdi", "/var/run/cdi"])
-        directories = tuple(map(str, (self._layout.cdi_dir, *named)))
-        registry = self._spec_dirs.setdefault(directories, CachedRegistry(directories))
-        return build_problem(settings, registry.current())
+        return build_problem(settings, {self._layout.cdi_dir, *map(Path, named)})
 
     def _settings_of(self, repository: Repository) -> Settings:
         path = repository.daemon_json
@@ -131,9 +134,16 @@ class Gate:
         settings = self._settings_of(repository)
         known = self._places.get(repository.guid)
         if known is None or known[0] is not register or known[1] is not settings:
-            known = (register, settings, places(self._layout, register, repository, settings))
+            found = places(self._layout, repository, settings, self._closed_by(register))
+            known = (register, settings, found)
             self._places[repository.guid] = known
         return known[2]
+
+    def _closed_by(self, register: Register) -> Closed:
+        # The same for all repositories: a thousand of them must not look at each other's files in turn.
+        if self._closed is None or self._closed[0] is not register:
+            self._closed = (register, closed(self._layout, register))
+        return self._closed[1]
 
 
 @cache

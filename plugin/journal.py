@@ -110,6 +110,12 @@ class Journal:
         with contextlib.suppress(OSError):
             self._tell_journal(line)
 
+    def close(self) -> None:
+        """Close the file; the next line opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
     def _tell_journal(self, line: Entry) -> None:
         # systemd's native protocol: a datagram of KEY=value lines. No value may hold a line break.
         denied = line.decision == "deny"
@@ -132,14 +138,24 @@ class Journal:
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
+class _Handler(RotatingFileHandler):
+    """One that lets its caller know what went wrong."""
+
+    def handleError(self, _record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        raise  # noqa: PLE0704 - called by logging while it handles the exception
+
+
 class _BoundedFile:
     """An append-only file that is rotated by size, by whoever holds it first."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._handler = RotatingFileHandler(
+        self._handler = _Handler(
             path, maxBytes=LARGEST_FILE, backupCount=OLD_FILES, encoding="utf-8", delay=True
         )
+
+    def close(self) -> None:
+        self._handler.close()
 
     def write(self, line: str) -> None:
         stream = self._handler.stream

@@ -14,13 +14,14 @@ MAX_ROUNDS = 4
 Ask = Callable[[tuple[Query, ...]], dict[Query, Answer]]
 
 
-def judge(request: Request, context: Context, ask: Ask) -> Decision:
-    """The decision on `request` once nothing is missing. `ask` answers queries; what it does not answer
-    denies.
+def judge(request: Request, context: Context, ask: Ask, thorough: bool = False) -> Decision:
+    """The decision on `request` once nothing is missing: `ask` answers, and what it cannot answer denies.
+
+    When `thorough`, it goes on asking after it has found a reason to deny, for the sake of further ones.
     """
     decision = decide(request, context)
     for _ in range(MAX_ROUNDS):
-        if not decision.missing:
+        if not decision.missing or (decision.final and not thorough):
             break
         context = replace(context, facts={**context.facts, **ask(decision.missing)})
         decision = decide(request, context)

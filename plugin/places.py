@@ -2,13 +2,13 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import cast
 
 from grants_cli.register import Register, Repository
-from plugin.context import Places
+from plugin.context import Closed, Places
 from spec.layout import Layout
 
 # dockerd's own defaults, where daemon.json does not say otherwise.
@@ -23,10 +23,8 @@ def own_program() -> tuple[str, ...]:
     return tuple(packages | {os.path.realpath(sys.prefix), os.path.realpath(sys.executable)})
 
 
-def places(
-    layout: Layout, register: Register, repository: Repository, settings: Mapping[str, object]
-) -> Places:
-    """The places that matter for `repository`, whose daemon.json says `settings`."""
+def closed(layout: Layout, register: Register) -> Closed:
+    """What is closed to every container of the machine; costs a few stats for each repository."""
     machine = (
         layout.cdi_dir,
         layout.grants.parent.parent,
@@ -34,15 +32,26 @@ def places(
         layout.plugin_dir,
         layout.docker_socket("x").parent,
         layout.repository_dir("x").parent.parent,
+        *own_program(),
     )
-    daemons = [
+    daemons = (
         path for each in register.repositories for path in (each.socket, each.data_root, each.daemon_json)
-    ]
-    roots = (cast("str", settings.get("exec-root") or _EXEC_ROOT), *own_program())
-    known = tuple(map(str, (*machine, *daemons, *roots)))
-    control = {*map(os.path.realpath, known), *map(os.path.normpath, known)}
+    )
+    return Closed.of(_both_ways(map(str, (*machine, *daemons))))
+
+
+def places(layout: Layout, repository: Repository, settings: Mapping[str, object], machine: Closed) -> Places:
+    """The places that matter for `repository`, whose daemon.json says `settings`."""
+    exec_root = cast("str", settings.get("exec-root") or _EXEC_ROOT)
     return Places(
-        tuple(sorted(control)),
+        machine,
+        Closed.of(_both_ways([exec_root])),
         os.path.realpath(layout.repository_dir(repository.guid)),
         os.path.realpath(repository.socket),
     )
+
+
+def _both_ways(paths: Iterable[str]) -> Iterator[str]:
+    for path in paths:
+        yield os.path.normpath(path)
+        yield os.path.realpath(path)

@@ -4,7 +4,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from plugin.context import Context, Place
+from plugin.context import Closed, Context, Place
 from plugin.denial import Denial
 from plugin.rules.devices import cdi_form
 from plugin.rules.relax import relaxable, within
@@ -93,6 +93,9 @@ _BEHIND_READ_ONLY = (
     "/usr/share/ca-certificates",
 )
 
+_HARDWARE = Closed.of(HARDWARE)
+_CONTROL = Closed.of((*CONTROL, *(f"/var{path}" for path in CONTROL if path.startswith("/run/"))))
+
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f]*")
 
 
@@ -108,7 +111,7 @@ def clean(path: str) -> str:
 
 def is_hardware(path: str) -> bool:
     """Whether the clean `path` is, holds or lies in a directory of the kernel's."""
-    return _touches(path, HARDWARE)
+    return _HARDWARE.touches(path)
 
 
 def judge_path(path: str, place: Place, read_only: bool, field: str, context: Context) -> Iterator[Denial]:
@@ -147,18 +150,13 @@ def _without_alias(path: str) -> str:
     return path.removeprefix("/var") if within(path, "/var/run") else path
 
 
-def _touches(path: str, roots: tuple[str, ...]) -> bool:
-    return any(within(path, root) or within(root, path) for root in roots)
-
-
 def _is_control(path: str, context: Context) -> bool:
     places = context.places
     if posixpath.basename(path) in CONTROL_SOCKETS:
         return True
-    if places.own_files and within(path, places.own_files):
-        # Below the machine's own directory, but the repository's; its data root is still among `control`.
-        return _touches(path, tuple(root for root in places.control if not within(places.own_files, root)))
-    return _touches(path, CONTROL) or _touches(path, places.control)
+    # The repository's own files lie in a closed directory; its data root among them is closed all the same.
+    own = places.own_files if places.own_files and within(path, places.own_files) else ""
+    return any(closed.touches(path, own) for closed in (_CONTROL, places.machine, places.daemon))
 
 
 def _is_everyday(path: str, leads_to: str) -> bool:

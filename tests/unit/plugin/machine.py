@@ -9,6 +9,7 @@ from plugin.context import (
     Answer,
     BuildQuery,
     Builds,
+    Closed,
     Container,
     ContainerQuery,
     Context,
@@ -74,11 +75,10 @@ USUAL = Machine(links={"/var/run": "/run", "/etc/localtime": "/usr/share/zoneinf
 def context(*granted: str, own_socket: str = "/run/rediacc/docker-gpu-a.sock") -> Context:
     """The context of the repository gpu-a with these grants."""
     places = Places(
-        control=(
-            "/var/lib/rediacc/repos/11111111-1111-4111-8111-111111111111/docker",
-            "/run/docker-gpu-a",
-            "/opt/rediacc-gpu-gate",
+        machine=Closed.of(
+            ["/var/lib/rediacc/repos/11111111-1111-4111-8111-111111111111/docker", "/opt/rediacc-gpu-gate"]
         ),
+        daemon=Closed.of(["/run/docker-gpu-a"]),
         own_files="/var/lib/rediacc/repos/11111111-1111-4111-8111-111111111111",
         own_socket=own_socket,
     )

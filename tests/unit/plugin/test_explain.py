@@ -149,6 +149,9 @@ def test_a_container_as_docker_inspect_prints_it() -> None:
 def test_the_record_has_everything() -> None:
     record = explained({"Image": "a", "HostConfig": {"Runtime": "nvidia"}}).record()
     assert record["allowed"] is False
+    requests: Any = record["requests"]
+    problem = requests[0]["problems"][0]
+    assert "--device nvidia.com/gpu=all" in problem["fix"]
     assert record["requests"] == [
         {
             "what": "the container",
@@ -161,7 +164,7 @@ def test_the_record_has_everything() -> None:
                     "field": "HostConfig.Runtime",
                     "key": "",
                     "message": "--runtime nvidia is refused on this machine",
-                    "fix": "Leave it out; a granted device needs no special runtime",
+                    "fix": problem["fix"],
                 }
             ],
         }

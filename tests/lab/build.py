@@ -1,28 +1,19 @@
 """Builds the disk of the lab machine: Debian with systemd, OpenSSH, Docker, a kernel with DRM drivers.
 
-As a command it builds ahead: ``python3 -m tests.lab.build [trixie|sid]``. The image is kept in the cache
-under a key of what made it: this file, the suite and the project's dependencies.
+The cache keeps an image under a key of this file, the suite and the project's dependencies: what does not
+change the disk belongs elsewhere.
 """
 
-import argparse
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
-import time
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from tests.engine.mirror import debian_source
 from tests.engine.refusal import Refusal
-from tests.engine.unpack import cache_dir, locked
 
-SUITES = ("trixie", "sid")
-SUITE_VARIABLE = "REDIACC_LAB_SUITE"
 PROJECT = Path(__file__).parents[2]
 DISK_SIZE = "8G"
 
@@ -75,68 +66,8 @@ rm -rf /id.pub /var/cache/apt/archives/*.deb /var/lib/apt/lists/*
 """
 
 
-@dataclass(frozen=True)
-class Image:
-    """A built image: its directory holds the disk, kernel, initial RAM disk, SSH key and host key."""
-
-    directory: Path
-
-    @property
-    def disk(self) -> Path:
-        """The raw disk, never written once it is built."""
-        return self.directory / "disk.img"
-
-    @property
-    def kernel(self) -> Path:
-        """The kernel that boots it."""
-        return self.directory / "vmlinuz"
-
-    @property
-    def initrd(self) -> Path:
-        """The kernel's initial RAM disk."""
-        return self.directory / "initrd"
-
-    @property
-    def key(self) -> Path:
-        """The private key that opens it, for root and for admin, who may use sudo."""
-        return self.directory / "id"
-
-    @property
-    def host_key(self) -> str:
-        """Its SSH host key, as a known_hosts line takes it."""
-        return (self.directory / "host_key.pub").read_text().strip()
-
-
-def image(suite: str | None = None, say: Callable[[str], None] = lambda _: None) -> Image:
-    """The image of a Debian `suite` (``REDIACC_LAB_SUITE``, else trixie), from the cache or newly built.
-
-    Raises `Refusal` where it cannot be built.
-    """
-    suite = suite or os.environ.get(SUITE_VARIABLE) or SUITES[0]
-    if suite not in SUITES:
-        raise Refusal(f"there is no lab machine {suite}: {SUITE_VARIABLE} may be {' or '.join(SUITES)}")
-    made_of = [Path(__file__).read_text(), suite, *_dependencies()]
-    key = hashlib.sha256("\n".join(made_of).encode()).hexdigest()[:12]
-    target = cache_dir() / f"lab-{suite}-{key}"
-    with locked(cache_dir() / f"lab-{suite}.lock"):
-        if not target.exists():
-            _remove_unused(suite)
-            say(f"building the lab machine (Debian {suite}) in {target} …")
-            with tempfile.TemporaryDirectory(dir=cache_dir(), prefix="build-") as scratch:
-                _build(suite, Path(scratch))
-                Path(scratch, "image").rename(target)
-        target.touch()
-    return Image(target)
-
-
-def _remove_unused(suite: str) -> None:
-    """Images nobody has booted for a week: each takes about a gigabyte."""
-    for old in cache_dir().glob(f"lab-{suite}-*"):
-        if old.is_dir() and old.stat().st_mtime < time.time() - 7 * 86400:
-            shutil.rmtree(old)
-
-
-def _build(suite: str, scratch: Path) -> None:
+def build(suite: str, scratch: Path) -> Path:
+    """Builds below `scratch` and returns the image's directory. Raises `Refusal` where it cannot."""
     if os.geteuid() != 0:
         raise Refusal("the lab machine is built with debootstrap, which needs root")
     source = debian_source()
@@ -155,6 +86,7 @@ def _build(suite: str, scratch: Path) -> None:
     shutil.copy(next((root / "boot").glob("vmlinuz-*")), result / "vmlinuz")
     shutil.copy(next((root / "boot").glob("initrd.img-*")), result / "initrd")
     _run("mke2fs", "-q", "-t", "ext4", "-d", str(root), str(result / "disk.img"), DISK_SIZE)
+    return result
 
 
 def _install_dependencies(root: Path) -> None:
@@ -166,11 +98,12 @@ def _install_dependencies(root: Path) -> None:
         f"--target={root}/usr/local/lib/python{version}/dist-packages", "--only-binary=:all:",
         f"--python-version={version}", "--implementation=cp",
         *(f"--platform={name}_{os.uname().machine}" for name in platforms),
-        *_dependencies(),
+        *dependencies(),
     )  # fmt: skip
 
 
-def _dependencies() -> list[str]:
+def dependencies() -> list[str]:
+    """What the project needs from other projects to run."""
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     return [str(requirement) for requirement in project["dependencies"]]
 
@@ -186,24 +119,3 @@ def _run(*command: str) -> None:
     if done.returncode != 0:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
         raise Refusal(f"the lab machine could not be built: {command[0]} failed:\n{tail}")
-
-
-def main() -> int:
-    """Builds ahead; the exit status is 1 where that is not possible."""
-    parser = argparse.ArgumentParser(
-        prog="python3 -m tests.lab.build", description="Build the lab machine's disk."
-    )
-    parser.add_argument(
-        "suite", nargs="?", choices=SUITES, help=f"default: {SUITE_VARIABLE}, else {SUITES[0]}"
-    )
-    try:
-        built = image(parser.parse_args().suite, lambda line: print(line, file=sys.stderr, flush=True))
-    except Refusal as refusal:
-        print(refusal, file=sys.stderr)
-        return 1
-    print(built.directory)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

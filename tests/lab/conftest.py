@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.engine.refusal import Refusal
-from tests.lab.build import Image, image
+from tests.lab.image import Image, image
 from tests.lab.machine import Machine
 
 

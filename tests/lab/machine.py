@@ -4,7 +4,6 @@ What it writes goes to a copy-on-write disk of its own, which reboots and power 
 Its network reaches nothing; SSH comes in through a port of the host's loopback address.
 """
 
-import os
 import shlex
 import shutil
 import socket
@@ -16,11 +15,26 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.lab.build import PROJECT, Image, image
+from tests.engine.unpack import locked
+from tests.lab.build import PROJECT
+from tests.lab.image import Image, image
+from tests.lab.qemu import Qemu, acceleration, version
 
 # Without hardware virtualisation a boot takes minutes, not seconds.
 BOOT_TIMEOUT = {"kvm": 120.0, "tcg": 600.0}
-MEMORY_MIB = 2048
+
+
+# A wheel of pure Python is installed by unpacking it; pip takes its minute on an emulated processor.
+INSTALL = """\
+set -eu
+site=$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+rm -rf "$site"/grants_cli "$site"/machine_setup "$site"/plugin "$site"/spec "$site"/rediacc_gpu_gate-*
+python3 -m zipfile -e /root/project.whl "$site"
+for command in grants_cli.rdc machine_setup.renet; do
+  printf '#!/usr/bin/python3\\nfrom %s import main\\n\\nmain()\\n' "$command" >"/usr/local/bin/${command#*.}"
+  chmod 755 "/usr/local/bin/${command#*.}"
+done
+"""
 
 
 class LabError(Exception):
@@ -40,38 +54,26 @@ class Machine:
         self.disk = self.directory / "disk.qcow2"
         self.console_file = self.directory / "console.log"
         self.ssh_config = self.directory / "ssh_config"
-        self.acceleration = "kvm" if _has_virtualisation() else "tcg"
         self.port = _free_port()
-        self._qemu: subprocess.Popen[bytes] | None = None
+        self._qemu: Qemu | None = None
         self._write_ssh_config()
-        _host_run(
-            [
-                "qemu-img",
-                "create",
-                "-q",
-                "-f",
-                "qcow2",
-                "-F",
-                "raw",
-                "-b",
-                str(self.image.disk),
-                str(self.disk),
-            ]
-        )
 
     def start(self) -> None:
-        """Boots it and returns when SSH answers and systemd has started everything.
+        """Starts it and returns when SSH answers and systemd has started everything.
 
-        Raises `LabError` where it does not come up.
+        The first start continues from a frozen state where one is kept, a later one boots. Raises `LabError`
+        where it does not come up.
         """
         if self._qemu is not None:
             raise self._error("it runs already")
-        with (self.directory / "qemu.log").open("ab") as log:
-            self._qemu = subprocess.Popen(
-                self._qemu_command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+        frozen = False
+        if not self.disk.exists():
+            frozen = self._make_disk()
+        self._qemu = Qemu(self.image, self.disk, self.directory, self.port, frozen=frozen)
         try:
             self._wait_until_up()
+            if frozen:
+                self.run(f"date --set=@{time.time():.0f}")
         except BaseException:
             self.power_cut()
             raise
@@ -106,22 +108,15 @@ class Machine:
         """Copies a file or a directory to the machine; `target` is the path it gets, its parents are made."""
         self.run(f"mkdir -p {shlex.quote(str(Path(target).parent))}", user=user)
         arguments = ["-r", "-p", str(source), f"{_host(user)}:{target}"]
-        _host_run(["scp", "-q", "-F", str(self.ssh_config), *arguments])
+        run_here(["scp", "-q", "-F", str(self.ssh_config), *arguments])
 
     def install_project(self) -> None:
-        """Installs this checkout as a wheel in /opt/rediacc, with ``renet`` and ``rdc`` in /usr/local/bin."""
+        """Installs this checkout, as its wheel has it, with renet and rdc in /usr/local/bin."""
         with tempfile.TemporaryDirectory() as scratch:
             pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-            _host_run([*pip, "wheel", "--no-deps", "--wheel-dir", scratch, str(PROJECT)])
-            wheel = next(Path(scratch).glob("*.whl"))
-            self.copy_in(wheel, f"/root/{wheel.name}")
-        self.run(
-            "python3 -m venv --system-site-packages /opt/rediacc && "
-            "/opt/rediacc/bin/pip install --quiet --no-index --no-deps --force-reinstall "
-            f"/root/{wheel.name} && "
-            "ln -sf /opt/rediacc/bin/renet /opt/rediacc/bin/rdc /usr/local/bin/",
-            timeout=300,
-        )
+            run_here([*pip, "wheel", "--no-deps", "--wheel-dir", scratch, str(PROJECT)])
+            self.copy_in(next(Path(scratch).glob("*.whl")), "/root/project.whl")
+        self.run(INSTALL)
 
     def reboot(self) -> None:
         """Reboots it as an operator does, and returns when it is up again."""
@@ -135,7 +130,6 @@ class Machine:
         self._end_ssh_master()
         if self._qemu is not None:
             self._qemu.kill()
-            self._qemu.wait()
             self._qemu = None
 
     def close(self) -> None:
@@ -160,18 +154,33 @@ class Machine:
     ) -> None:
         self.close()
 
-    def _qemu_command(self) -> list[str]:
-        network = f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22"
-        return [
-            "qemu-system-x86_64", "-nodefaults", "-display", "none",
-            "-machine", f"q35,accel={self.acceleration}", "-smp", "2", "-m", str(MEMORY_MIB),
-            "-cpu", "host" if self.acceleration == "kvm" else "max",
-            "-kernel", str(self.image.kernel), "-initrd", str(self.image.initrd),
-            "-append", "root=/dev/vda rw console=ttyS0 quiet",
-            "-drive", f"file={self.disk},if=virtio,format=qcow2",
-            "-netdev", network, "-device", "virtio-net-pci,netdev=net", "-device", "virtio-rng-pci",
-            "-device", "virtio-gpu-pci", "-serial", f"file:{self.console_file}",
-        ]  # fmt: skip
+    def _make_disk(self) -> bool:
+        """Makes the copy-on-write disk; whether it holds a frozen state to continue from."""
+        if acceleration() == "kvm":  # boots in seconds, and its state is bound to the host's processor
+            empty_disk(self.image, self.disk)
+            return False
+        kept = self.image.frozen(version())
+        with locked(kept.with_suffix(".lock")):
+            if not kept.exists():
+                self._freeze_one(kept)
+        run_here(["cp", "--sparse=always", "--reflink=auto", str(kept), str(self.disk)])
+        return True
+
+    def _freeze_one(self, kept: Path) -> None:
+        """Boots a machine once and keeps its state and disk as `kept`."""
+        first = Machine(self.image)
+        try:
+            empty_disk(self.image, first.disk)
+            first.start()
+            first.run("sync")
+            first._end_ssh_master()
+            problem = first._qemu.freeze() if first._qemu else ""
+            if problem:
+                raise first._error(f"its state cannot be saved: {problem}")
+            first.power_cut()
+            first.disk.rename(kept)
+        finally:
+            first.close()
 
     def _write_ssh_config(self) -> None:
         known_hosts = self.directory / "known_hosts"
@@ -197,11 +206,12 @@ Host lab lab-admin
 """)
 
     def _wait_until_up(self, other_than: str = "") -> None:
-        deadline = time.monotonic() + BOOT_TIMEOUT[self.acceleration]
+        deadline = time.monotonic() + BOOT_TIMEOUT[acceleration()]
         probe = "cat /proc/sys/kernel/random/boot_id; systemctl is-system-running --wait"
         while True:
-            if self._qemu is None or self._qemu.poll() is not None:
-                raise self._error("QEMU has ended: " + (self.directory / "qemu.log").read_text())
+            reason = self._qemu.ended() if self._qemu else "it was not started"
+            if reason:
+                raise self._error(f"QEMU does not run: {reason}")
             try:
                 boot_id, _, state = self.run(probe, check=False, timeout=60).stdout.partition("\n")
             except subprocess.TimeoutExpired:
@@ -230,16 +240,15 @@ def _host(user: str) -> str:
     return "lab" if user == "root" else f"lab-{user}"
 
 
-def _host_run(command: list[str]) -> None:
+def empty_disk(base: Image, disk: Path) -> None:
+    """Makes a copy-on-write disk over the image's."""
+    run_here(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(base.disk), str(disk)])
+
+
+def run_here(command: list[str]) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         raise LabError(f"{shlex.join(command)}: {done.stderr.strip()}")
-
-
-def _has_virtualisation() -> bool:
-    """Whether KVM runs on the processor's own extension; what else offers /dev/kvm boots no stock kernel."""
-    flags = set(Path("/proc/cpuinfo").read_text().split())
-    return bool(flags & {"vmx", "svm"}) and os.access("/dev/kvm", os.R_OK | os.W_OK)
 
 
 def _free_port() -> int:

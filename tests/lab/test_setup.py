@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.build import Image
+from tests.lab.image import Image
 from tests.lab.machine import Machine
 
 pytestmark = pytest.mark.lab

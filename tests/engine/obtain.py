@@ -24,7 +24,7 @@ from tests.engine.refusal import Refusal
 from tests.engine.unpack import cache_dir, unpack
 
 ENGINE_VARIABLE = "REDIACC_TEST_ENGINE"
-SUITES = ("sid", "trixie")
+ENGINES = ("installed", "sid", "trixie", "own")
 FLOOR = (25, 0)
 
 
@@ -55,35 +55,41 @@ class Engine:
 
 
 def obtain(name: str | None = None, say: Callable[[str], None] = lambda _: None) -> Engine:
-    """The engine called `name` (``installed``, ``sid`` or ``trixie``).
+    """The engine called `name`: ``installed``; ``sid`` or ``trixie`` of Debian; ``own`` of this distribution.
 
     Without a name ``REDIACC_TEST_ENGINE`` decides, and without that an installed engine of version 25 or
-    newer goes before sid's. Raises `Refusal` where there is none to be had.
+    newer goes before sid's, and that before the distribution's. Raises `Refusal` where there is none.
     """
     name = name or os.environ.get(ENGINE_VARIABLE) or _default()
+    if name not in ENGINES:
+        raise Refusal(f"there is no test engine {name}: {ENGINE_VARIABLE} may be {', '.join(ENGINES)}")
     if name == "installed":
         engine = _engine(name, _system_path())
-    elif name in SUITES:
-        root = unpack(name, debian_source(), say)
-        engine = _engine(
-            name, f"{root}/usr/bin:{root}/usr/sbin:{_system_path()}", root / "usr/libexec/docker/cli-plugins"
-        )
     else:
-        raise Refusal(
-            f"there is no test engine {name}: {ENGINE_VARIABLE} may be installed, {' or '.join(SUITES)}"
-        )
+        sources = None
+        if name != "own":
+            source = debian_source()
+            sources = f"deb [signed-by={source.keyring}] {source.uri} {name} main\n"
+        root = unpack(name, sources, say)
+        path = f"{root}/usr/bin:{root}/usr/sbin:{_system_path()}"
+        plugins = [root / "usr" / place / "docker/cli-plugins" for place in ("libexec", "lib")]
+        engine = _engine(name, path, plugins)
     engine.program("runc")
     return engine
 
 
 def _default() -> str:
     """An installed engine, if it is new enough and has the client's Compose and Buildx, which tests use."""
-    if shutil.which("dockerd", path=_system_path()) is None or _version(_system_path()) < FLOOR:
-        return SUITES[0]
-    for plugin in ("compose", "buildx"):
-        if subprocess.run(["docker", plugin, "version"], check=False, capture_output=True).returncode != 0:
-            return SUITES[0]
-    return "installed"
+    path = _system_path()
+    if shutil.which("dockerd", path=path) and _version(path) >= FLOOR:
+        plugins = [["docker", plugin, "version"] for plugin in ("compose", "buildx")]
+        if all(subprocess.run(words, check=False, capture_output=True).returncode == 0 for words in plugins):
+            return "installed"
+    try:
+        debian_source()
+    except Refusal:
+        return "own"
+    return "sid"
 
 
 def _system_path() -> str:
@@ -91,7 +97,7 @@ def _system_path() -> str:
     return f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
 
 
-def _engine(name: str, path: str, plugins: Path | None = None) -> Engine:
+def _engine(name: str, path: str, plugins: list[Path] | None = None) -> Engine:
     version = _version(path)
     if version < FLOOR:
         raise Refusal(
@@ -100,7 +106,7 @@ def _engine(name: str, path: str, plugins: Path | None = None) -> Engine:
     # The user's own configuration of the client, with its plugins and credentials, stays out of tests.
     docker_config = cache_dir() / f"docker-config-{name}"
     docker_config.mkdir(parents=True, exist_ok=True)
-    settings = {"cliPluginsExtraDirs": [str(plugins)]} if plugins else {}
+    settings = {"cliPluginsExtraDirs": [str(path) for path in plugins or ()]}
     (docker_config / "config.json").write_text(json.dumps(settings))
     return Engine(name, version, path, docker_config)
 
@@ -122,9 +128,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python3 -m tests.engine.obtain", description="Fetch a Docker to test with."
     )
-    parser.add_argument(
-        "engine", nargs="?", choices=("installed", *SUITES), help="default: an installed one, else sid"
-    )
+    parser.add_argument("engine", nargs="?", choices=ENGINES, help="default: see CONTRIBUTING.md")
     name = parser.parse_args().engine
 
     def say(line: str) -> None:

@@ -1,4 +1,4 @@
-"""Unpacks Docker from a Debian suite into a directory, without touching what is installed."""
+"""Unpacks Docker from a distribution's packages into a directory, without touching what is installed."""
 
 import fcntl
 import os
@@ -9,12 +9,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.engine.mirror import Source
 from tests.engine.refusal import Refusal
 
-PACKAGES = ("docker.io", "docker-cli", "docker-compose", "docker-buildx", "containerd")
-# docker-init, for `docker run --init`, is a link to a program of another package.
-INIT_PACKAGE = {"sid": "tini-static", "trixie": "tini"}
+# Each by the names that distributions give it, the better one first. Some have the client in docker.io.
+# docker-init, for `docker run --init`, is a link to a program of a package of its own.
+PACKAGES = (
+    ("docker.io",),
+    ("containerd",),
+    ("docker-buildx",),
+    ("docker-compose-v2", "docker-compose"),
+    ("tini-static", "tini"),
+    ("docker-cli",),
+)
 
 
 def cache_dir() -> Path:
@@ -23,33 +29,46 @@ def cache_dir() -> Path:
     return Path(base) / "rediacc-gpu-gate"
 
 
-def unpack(suite: str, source: Source, say: Callable[[str], None]) -> Path:
-    """The root of an unpacked engine of `suite`, from the cache or newly fetched.
+def unpack(name: str, sources: str | None, say: Callable[[str], None]) -> Path:
+    """The root of the unpacked engine `name`, from the cache or newly fetched.
 
-    Raises `Refusal` where apt or dpkg cannot deliver it.
+    `sources` is what a sources.list says; None leaves the machine's own. Raises `Refusal` where apt or dpkg
+    cannot deliver it.
     """
-    target = cache_dir() / f"engine-{suite}"
+    target = cache_dir() / f"engine-{name}"
     with locked(target.with_suffix(".lock")):
         if not target.exists():
-            say(f"fetching Docker from Debian {suite} (about 90 MB) into {target} …")
+            say(f"fetching Docker ({name}, about 90 MB) into {target} …")
             with tempfile.TemporaryDirectory(dir=target.parent, prefix="unpack-") as scratch:
-                _fetch(suite, source, Path(scratch))
+                _fetch(sources, Path(scratch))
                 (Path(scratch) / "root").rename(target)
     return target
 
 
-def _fetch(suite: str, source: Source, scratch: Path) -> None:
+def _fetch(sources: str | None, scratch: Path) -> None:
     for directory in ("state/lists/partial", "cache/archives/partial", "packages", "root"):
         (scratch / directory).mkdir(parents=True)
     (scratch / "state/status").touch()
-    (scratch / "sources.list").write_text(f"deb [signed-by={source.keyring}] {source.uri} {suite} main\n")
-    (scratch / "apt.conf").write_text(_APT_CONF.format(scratch=scratch))
+    configuration = _APT_CONF.format(scratch=scratch)
+    if sources is not None:
+        (scratch / "sources.list").write_text(sources)
+        configuration += _OWN_SOURCES.format(scratch=scratch)
+    (scratch / "apt.conf").write_text(configuration)
     # APT_CONFIG is read after /etc/apt/apt.conf.d: the machine's proxy and retry settings hold here too.
     environment = {**os.environ, "APT_CONFIG": str(scratch / "apt.conf")}
     _apt(["update", "--error-on=any"], scratch, environment)
-    _apt(["download", *PACKAGES, INIT_PACKAGE[suite]], scratch / "packages", environment)
+    packages = [found for names in PACKAGES if (found := _first_known(names, environment))]
+    _apt(["download", *packages], scratch / "packages", environment)
     for package in sorted((scratch / "packages").glob("*.deb")):
         _run(["dpkg-deb", "--extract", str(package), str(scratch / "root")], scratch, dict(os.environ))
+
+
+def _first_known(names: tuple[str, ...], environment: dict[str, str]) -> str | None:
+    for name in names:
+        command = ["apt-cache", "show", name]
+        if subprocess.run(command, check=False, env=environment, capture_output=True).returncode == 0:
+            return name
+    return None
 
 
 _APT_CONF = """\
@@ -57,10 +76,6 @@ Dir::State "{scratch}/state";
 Dir::State::lists "{scratch}/state/lists";
 Dir::State::status "{scratch}/state/status";
 Dir::Cache "{scratch}/cache";
-Dir::Etc::sourcelist "{scratch}/sources.list";
-Dir::Etc::sourceparts "/dev/null";
-Dir::Etc::preferencesparts "/dev/null";
-Dir::Etc::preferences "/dev/null";
 APT::Sandbox::User "";
 APT::Default-Release "";
 Acquire::Languages "none";
@@ -68,6 +83,13 @@ Acquire::Retries "3";
 #clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
+"""
+
+_OWN_SOURCES = """\
+Dir::Etc::sourcelist "{scratch}/sources.list";
+Dir::Etc::sourceparts "/dev/null";
+Dir::Etc::preferencesparts "/dev/null";
+Dir::Etc::preferences "/dev/null";
 """
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.lab.build import PROJECT, Image
+from tests.lab.build import PROJECT
+from tests.lab.image import Image
 from tests.lab.machine import Machine
 from tests.pages import script
 from tests.remote.machine import Operator, operator

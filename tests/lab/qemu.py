@@ -10,6 +10,9 @@ from typing import TextIO
 from tests.lab.image import Image
 
 MEMORY_MIB = 2048
+# On a busy host an emulated machine's timer may tick too late for the kernel's check of it, and the kernel
+# would panic over nothing (no_timer_check, in the kernel's documentation of its parameters).
+KERNEL_COMMAND_LINE = "root=/dev/vda rw console=ttyS0 quiet no_timer_check panic=1"
 # The name of the frozen state in the disk.
 STATE = "up"
 
@@ -45,7 +48,7 @@ class Qemu:
             "qemu-system-x86_64", "-nodefaults", "-display", "none", "-smp", "2", "-m", str(MEMORY_MIB),
             "-machine", f"q35,accel={accelerated}", "-cpu", "host" if accelerated == "kvm" else "max",
             "-kernel", str(image.kernel), "-initrd", str(image.initrd),
-            "-append", "root=/dev/vda rw console=ttyS0 quiet",
+            "-append", KERNEL_COMMAND_LINE,
             "-drive", f"file={disk},if=virtio,format=qcow2",
             "-netdev", network, "-device", "virtio-net-pci,netdev=net", "-device", "virtio-rng-pci",
             "-device", "virtio-gpu-pci", "-serial", f"file:{directory / 'console.log'}",

@@ -153,7 +153,8 @@ def delete(layout: Layout, repository: Repository, *, keep_data: bool) -> None:
         _remove_files(layout, repository, keep_data)
     with GrantStore(layout).transaction() as transaction:
         repositories.delete(transaction, repository)
-    views.remove(layout, repository.slug)
+        # Under the lock: the view is a later namesake's otherwise.
+        views.remove(layout, repository.slug)
 
 
 def _remove_files(layout: Layout, repository: Repository, keep_data: bool) -> None:

@@ -14,6 +14,7 @@ from grants_cli.store import GrantStore
 from spec.layout import Layout
 from tests.unit.grants_cli.conftest import register
 from tests.unit.grants_cli.specs import CONTROL, NVIDIA, write_spec
+from tests.unit.grants_cli.test_lock import holder
 
 CHECKOUT = Path(__file__).parents[3]
 Result = subprocess.CompletedProcess[str]
@@ -182,3 +183,13 @@ def test_who_is_not_root_is_told_so(machine: Layout) -> None:
 def test_revoke_wants_to_know_what(machine: Layout) -> None:
     for words in ([], ["--all", "--device", "nvidia.com/gpu=0"]):
         assert error(renet(machine, "gpu", "revoke", "gpu-a", *words, "-o", "json"), 2)["code"] == "usage"
+
+
+@pytest.mark.slow
+def test_a_command_that_finds_the_lock_held_says_who_holds_it(machine: Layout) -> None:
+    with holder(machine) as process:
+        words = ["gpu", "grant", "gpu-a", "--device", "nvidia.com/gpu=0", "-o", "json"]
+        problem = error(renet(machine, *words), 15)
+        assert problem["code"] == "busy"
+        assert f"(process {process.pid}, by " in problem["message"]
+        process.communicate(b"")

@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 import socket
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,23 @@ JSON: Headers = (("Content-Type", "application/json"),)
 # Writes to a setting of the whole machine what it holds already.
 WRITES_CORE_PATTERN = 'v=$(cat {0}/kernel/core_pattern); echo "$v" >{0}/kernel/core_pattern && echo REACHED'
 
+# The first denial of an attempt is the one that counts.
+_REFERENCE = re.compile(r"gate log ([0-9a-f]{8})")
 _ID = re.compile(r'"Id":"([0-9a-f]{64})"')
+
+
+def logged(layout: Layout, said: str) -> dict[str, str]:
+    """The line of the decision log that the denial in `said` names; it is written soon after the answer."""
+    reference = _REFERENCE.search(said)
+    assert reference, said[-2000:]
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        text = layout.gate_log.read_text() if layout.gate_log.exists() else ""
+        for line in text.splitlines():
+            if f'"{reference[1]}"' in line:
+                return json.loads(line)  # type: ignore[no-any-return]
+        time.sleep(0.02)
+    raise AssertionError(f"no line {reference[1]} in the log")
 
 
 def opens(node: str) -> str:

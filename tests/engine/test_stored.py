@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.engine.attacker import Attacker
+from tests.engine.attacker import Attacker, logged
 from tests.engine.image import IMAGE
 from tests.engine.machine import Machine
 from tests.engine.obtain import Engine
@@ -71,8 +71,9 @@ RULES = {
 }
 
 
-def last_rule(tenant: Attacker) -> str:
-    return str(json.loads(tenant.layout.gate_log.read_text().splitlines()[-1])["rule"])
+def rule_in(tenant: Attacker, said: str) -> str:
+    """The rule of the denial in `said`."""
+    return logged(tenant.layout, said)["rule"]
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -80,7 +81,7 @@ def last_rule(tenant: Attacker) -> str:
 def test_a_container_from_before_the_gate_does_not_start(tenant: Attacker, name: str, how: str) -> None:
     said = tenant.docker(how, name)
     assert DENIED in said
-    assert last_rule(tenant) == RULES[name]
+    assert rule_in(tenant, said) == RULES[name]
 
 
 @pytest.mark.parametrize("name", [name for name in RULES if name != "had-a-gpu"])
@@ -118,8 +119,7 @@ def test_a_link_that_is_turned_after_the_create_is_seen_at_the_start(tenant: Att
     assert DENIED not in tenant.docker("create", "--name", "turned", "-v", f"{place}:/x", IMAGE, "ls", "/x")
     place.rmdir()
     place.symlink_to("/dev")
-    assert DENIED in tenant.docker("start", "turned")
-    assert last_rule(tenant) == "bind-hardware"
+    assert rule_in(tenant, tenant.docker("start", "turned")) == "bind-hardware"
     tenant.docker("rm", "-f", "turned")
 
 
@@ -239,7 +239,7 @@ def refused_build(tenant: Attacker) -> str:
     """What a client of the classic builder is told."""
     said = tenant.raw("POST /build?version=1", b"", (("Content-Type", "application/x-tar"),))
     assert DENIED in said
-    assert last_rule(tenant) == "build-device"
+    assert rule_in(tenant, said) == "build-device"
     return said
 
 

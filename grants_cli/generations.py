@@ -52,6 +52,14 @@ def prune(directory: Path, kind: Kind) -> None:
         drop(generation)
 
 
+def make_room(directory: Path) -> bool:
+    """Remove all but the newest state of each file; whether that freed anything."""
+    older = [generation for kind in Kind for generation in kept(directory, kind)[1:]]
+    for generation in older:
+        drop(generation)
+    return bool(older)
+
+
 def drop(generation: Generation) -> None:
     """Remove a state, as far as that can be done."""
     with contextlib.suppress(OSError):

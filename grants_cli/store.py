@@ -7,6 +7,7 @@
 """
 
 import contextlib
+import errno
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from grants_cli.audit import State
 from grants_cli.documents import VERSION, Kind, encode, read_document, untrusted
 from grants_cli.grants import GrantRecord, Grants
 from grants_cli.lock import TIMEOUT, machine_lock
-from grants_cli.register import Register, RepositoryRecord
+from grants_cli.register import Register, Repository, RepositoryRecord
 from grants_cli.times import utc_now
 from spec.errors import StorageError
 from spec.files import CachedFile, replace_file
@@ -89,7 +90,7 @@ class Transaction:
         """
         before = State(self.grants, self.register)
         after = State((grants or self.grants).swept(self.now), register or self.register)
-        writes = []
+        writes: list[tuple[Kind, Path, bytes]] = []
         if after.grants != before.grants:
             writes.append((Kind.GRANTS, self._layout.grants, grants_document(after.grants, before.grants)))
         if after.register != before.register:
@@ -98,17 +99,24 @@ class Transaction:
             )
         if not writes:
             return
+        try:
+            self._record_and_write(action, before, after, writes)
+        except StorageError as error:
+            # Who fills the disk must not keep a device by that: what is kept of older states makes room.
+            if not (_is_full(error) and generations.make_room(self._layout.generations)):
+                raise
+            self._record_and_write(action, before, after, writes)
+        self.grants, self.register = after.grants, after.register
+
+    def _record_and_write(
+        self, action: str, before: State, after: State, writes: list[tuple[Kind, Path, bytes]]
+    ) -> None:
         number = generations.next_number(self._layout.generations)
         line = audit.entry(action, self.now, number, before, after)
         audit.append(self._layout.audit_log, line)
         written: list[str] = []
         # Inside the transaction: no other change of grants comes between the files and the views.
-        affected = [
-            repository
-            for repository in after.register.repositories
-            if before.grants.of(repository.guid) != after.grants.of(repository.guid)
-            or repository.slug not in before.register.by_slug
-        ]
+        affected = _affected(before, after)
         try:
             views.narrow(self._layout, affected, before.grants, after.grants)
             for kind, path, content in writes:
@@ -120,7 +128,6 @@ class Transaction:
             with contextlib.suppress(StorageError):
                 audit.append(self._layout.audit_log, audit.failure(line, error.message))
             raise
-        self.grants, self.register = after.grants, after.register
         views.refresh(self._layout, affected, after.grants, self.now)
 
     def _write(self, kind: Kind, path: Path, content: bytes, number: int) -> None:
@@ -166,6 +173,21 @@ class GrantStore:
         with machine_lock(self._layout.grants_lock, now, self._lock_timeout):
             # The wait may have been long: the change happens now.
             yield Transaction(self._layout, utc_now())
+
+
+def _affected(before: State, after: State) -> list[Repository]:
+    """The repositories whose view of the specs a change concerns."""
+    return [
+        repository
+        for repository in after.register.repositories
+        if before.grants.of(repository.guid) != after.grants.of(repository.guid)
+        or repository.slug not in before.register.by_slug
+    ]
+
+
+def _is_full(error: StorageError) -> bool:
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
 def remove_leftovers(directory: Path, name: str) -> None:

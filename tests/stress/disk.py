@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from grants_cli import audit
+from grants_cli.generations import KEEP
 from grants_cli.grants import Grant
 from grants_cli.recovery import inspect
 from grants_cli.register import Repository
@@ -107,8 +108,24 @@ def full(disk: Disk, layout: Layout, repository: Repository, outcome: Outcome) -
         free += 1
     if succeeded < 3:
         outcome.problems.append("no write succeeded, however much room there was")
+    last = _grants(5, "after")
+    _write(layout, repository, last)
+    _check(layout, outcome, [tuple(last)], repository.guid, "after the disk was full")
+
+
+def revoke_without_room(disk: Disk, layout: Layout, repository: Repository, outcome: Outcome) -> None:
+    """Who fills the disk keeps no device by that: what is kept of older states makes room."""
+    for number in range(KEEP):
+        _write(layout, repository, _grants(80, f"older-{number}"))
+    disk.fill(0)
+    try:
+        _write(layout, repository, [])
+        outcome.counts["revoked without room"] += 1
+    except StorageError as error:
+        outcome.problems.append(f"no revocation on a full disk: {error.message}")
+    _check(layout, outcome, [()], repository.guid, "revoked on a full disk")
+    disk.empty()
     _write(layout, repository, _grants(5, "after"))
-    _check(layout, outcome, [tuple(_grants(5, "after"))], repository.guid, "after the disk was full")
 
 
 def read_only(disk: Disk, layout: Layout, outcome: Outcome) -> None:
@@ -144,6 +161,7 @@ def run(root: Path) -> Outcome:
     layout, (repository,) = make(root, 1)
     _write(layout, repository, _grants(80, "first"))
     full(disk, layout, repository, outcome)
+    revoke_without_room(disk, layout, repository, outcome)
     read_only(disk, layout, outcome)
     return outcome
 

@@ -157,6 +157,27 @@ def test_nothing_that_would_not_be_read_is_written() -> None:
         documents.encode({"version": 1, "grants": {"gpu-a": []}}, Kind.GRANTS)
 
 
+def test_a_change_that_the_schema_does_not_allow_changes_nothing(layout: Layout) -> None:
+    repository = register(layout, "gpu-a")
+    lines = layout.audit_log.read_bytes()
+    for wrong in (Grant("/dev/nvidia0", False, NOW, "root"), Grant("nvidia.com/gpu=0", False, NOW, "")):
+        with (
+            pytest.raises(UntrustedError, match="the new grants"),
+            GrantStore(layout).transaction() as change,
+        ):
+            change.commit("test", change.grants.replaced(repository.guid, [wrong]))
+    assert not layout.grants.exists()
+    assert layout.audit_log.read_bytes() == lines
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"version":2,"repositories":{}}'])
+def test_a_damaged_register_is_not_believed_nor_overwritten(layout: Layout, content: str) -> None:
+    write(layout.register, content)
+    with pytest.raises(UntrustedError, match="cannot be trusted"):
+        register(layout, "gpu-a")
+    assert layout.register.read_text() == content
+
+
 def test_an_expired_grant_is_swept_by_the_next_write(layout: Layout) -> None:
     one, other = register(layout, "gpu-a"), register(layout, "gpu-b")
     expired = Grant("nvidia.com/gpu=0", True, NOW, "root", NOW + timedelta(seconds=1))

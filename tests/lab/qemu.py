@@ -44,8 +44,10 @@ class Qemu:
         self._log = directory / "qemu.log"
         accelerated = acceleration()
         network = f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22"
+        # It must not outlive a test run that was killed.
         command = [
-            "qemu-system-x86_64", "-nodefaults", "-display", "none", "-smp", "2", "-m", str(MEMORY_MIB),
+            "setpriv", "--pdeathsig=KILL", "--", "qemu-system-x86_64", "-nodefaults", "-display", "none",
+            "-smp", "2", "-m", str(MEMORY_MIB),
             "-machine", f"q35,accel={accelerated}", "-cpu", "host" if accelerated == "kvm" else "max",
             "-kernel", str(image.kernel), "-initrd", str(image.initrd),
             "-append", KERNEL_COMMAND_LINE,

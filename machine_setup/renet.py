@@ -57,7 +57,11 @@ _REPO = LazyGroup(
 _GATE = LazyGroup(
     "gate",
     help="Run the gate in front of the repositories' daemons, and check its configuration.",
-    lazy={"check": "plugin.commands:check", "serve": "plugin.commands:serve"},
+    lazy={
+        "check": "plugin.commands:check",
+        "health": "plugin.commands:health",
+        "serve": "plugin.commands:serve",
+    },
 )
 
 

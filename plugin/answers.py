@@ -41,6 +41,14 @@ FAILED = Decision(
         "Tell the operator of this machine: the reason is in the gate's log",
     ),
 )
+NO_CALL = Decision(
+    False,
+    Denial(
+        "unreadable-request",
+        "this is no call of Docker's authorization protocol",
+        "Let dockerd ask: docs/security.md says how a daemon is put behind the gate",
+    ),
+)
 TOO_LARGE = Decision(
     False,
     Denial(

@@ -1,9 +1,9 @@
 """The gate's front door: the three routes of Docker's authorization protocol, and nothing else."""
 
 from flask import Flask, Response, request
-from werkzeug.exceptions import RequestEntityTooLarge
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from plugin.answers import ACTIVATE, ALLOW, CONTENT_TYPE, FAILED, NOT_ROOT, TOO_LARGE, answer
+from plugin.answers import ACTIVATE, ALLOW, CONTENT_TYPE, FAILED, NO_CALL, NOT_ROOT, TOO_LARGE, answer
 from plugin.door import Judge, is_trusted
 from plugin.wire import MESSAGE_LIMIT
 
@@ -36,6 +36,10 @@ def create_app(judge: Judge) -> Flask:
     @app.errorhandler(RequestEntityTooLarge)
     def too_large(_error: RequestEntityTooLarge) -> Response:
         return _reply(answer(TOO_LARGE))
+
+    @app.errorhandler(HTTPException)
+    def no_such_call(_error: HTTPException) -> Response:
+        return _reply(answer(NO_CALL))  # and no line in the log: a peer could write as many as it likes
 
     @app.errorhandler(Exception)
     def closed(error: Exception) -> Response:

@@ -19,7 +19,15 @@ from spec.console import emit, layout, output_option
     show_default=True,
     help="Where the daemons' file system is mounted, for a gate that runs in a container.",
 )
-def serve(host: Path) -> None:
+@click.option(
+    "--metrics",
+    envvar="REDIACC_METRICS",
+    show_envvar=True,
+    metavar="HOST:PORT",
+    default="",
+    help="Where Prometheus may scrape the gate; nowhere if it is left out. Whoever reaches it may read it.",
+)
+def serve(host: Path, metrics: str) -> None:
     """Run the gate in the foreground, for every registered repository.
 
     It answers on one socket for each repository, in /run/docker/plugins unless --plugin-dir says
@@ -28,11 +36,30 @@ def serve(host: Path) -> None:
     \b
     Examples:
       renet gate serve
+      renet gate serve --metrics 127.0.0.1:9464
       renet gate serve --host /host     # in a container, with -v /:/host:ro,rslave
     """
     from plugin.serve import serve as serve_gate  # noqa: PLC0415 - gevent and Flask cost 0.3 s
 
-    serve_gate(replace(layout(), host=host))
+    serve_gate(replace(layout(), host=host), metrics)
+
+
+@click.command()
+@output_option
+def health() -> None:
+    """Ask the gate on every repository's socket whether it answers.
+
+    Exits with 6 where one is silent.
+
+    \b
+    Examples:
+      renet gate health
+      docker exec rediacc-gate renet gate health
+    """
+    from plugin.health import health as ask  # noqa: PLC0415 - start-up
+
+    found = ask(layout())
+    emit(found.record(), lambda: click.echo(f"the gate answers on {found.sockets} sockets"))
 
 
 @click.command()

@@ -4,11 +4,12 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import cast
 
+from grants_cli.grants import Grants
 from grants_cli.register import Register, Repository
 from grants_cli.store import cached_grants, cached_register
 from grants_cli.times import utc_now
@@ -49,6 +50,9 @@ class Gate:
         self._options = cached_options(layout.gate_options)
         self._specs = CachedRegistry((layout.cdi_dir,))
         self._settings: dict[Path, CachedFile[Settings]] = {}
+        self._live: dict[str, tuple[Grants, datetime, datetime, frozenset[str]]] = {}
+        self._seen_options: Options | None = None
+        self._wrong_options = 0
         self._closed: tuple[Register, Closed] | None = None
         self._places: dict[str, tuple[Register, Settings, Places]] = {}
         self._journal = journal or Journal(layout.gate_log)
@@ -60,7 +64,7 @@ class Gate:
 
         A denial carries the id of its line in the decision log. Raises nothing for what a client sends.
         """
-        request, name = _NO_REQUEST, _slug(socket_path)
+        request, name = _NO_REQUEST, slug_of(socket_path)
         options = self._options.current()
         try:
             request = message.parse(body)
@@ -95,7 +99,7 @@ class Gate:
     def _context(self, repository: Repository, register: Register, options: Options) -> Context:
         granted, problem = frozenset[str](), ""
         try:
-            granted = self._grants.current().live(repository.guid, self._clock())
+            granted = self._granted(repository.guid)
         except RediaccError as error:
             problem = error.message
         ref = str(repository.ref)
@@ -107,6 +111,36 @@ class Gate:
             options.allowed(ref),
             problem,
         )
+
+    def _granted(self, guid: str) -> frozenset[str]:
+        """The devices that the repository `guid` may use; found anew when grants change or one expires."""
+        grants, now = self._grants.current(), self._clock()
+        known = self._live.get(guid)
+        if known is None or known[0] is not grants or not known[1] <= now < known[2]:
+            expiries = (grant.expires_at or _NEVER for grant in grants.of(guid) if grant.is_live(now))
+            known = grants, now, min(expiries, default=_NEVER), grants.live(guid, now)
+            self._live[guid] = known
+        return known[3]
+
+    def live_grants(self) -> dict[str, int]:
+        """How many grants admit something now, by repository; none where the files cannot be read."""
+        try:
+            repositories = self._register.current().repositories
+            return {known.slug: len(self._granted(known.guid)) for known in repositories}
+        except RediaccError:
+            return {}
+
+    def failed_reads(self) -> dict[str, int]:
+        """How often each of the gate's files could not be read; a wrong options file counts once."""
+        options = self._options.current()
+        if options is not self._seen_options:
+            self._seen_options = options
+            self._wrong_options += bool(options.problem)
+        return {
+            "register": self._register.failures,
+            "grants": self._grants.failures,
+            "options": self._wrong_options,
+        }
 
     def _read_register(self, slug: str) -> Register:
         try:
@@ -147,11 +181,12 @@ class Gate:
 
 
 @cache
-def _slug(socket_path: str) -> str:
+def slug_of(socket_path: str) -> str:
     """The slug of the repository whose plugin socket this is. There are as many paths as sockets."""
     return Path(socket_path).stem.removeprefix("rediacc-")
 
 
+_NEVER = datetime.max.replace(tzinfo=UTC)
 _NO_REQUEST = Request("", "", None)
 
 

@@ -2,19 +2,25 @@
 
 import contextlib
 import logging
+import os
 import resource
+import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from gevent.socket import socket as gevent_socket
 from gunicorn.app.base import BaseApplication
 
 from plugin.answers import FAILED, answer
 from plugin.app import create_app
 from plugin.arbiter import GateArbiter
 from plugin.deferred import DeferredJournal
-from plugin.gate import Gate
+from plugin.gate import Gate, slug_of
+from plugin.metrics import Metrics
 from plugin.worker import GateWorker
+from spec.errors import UnreachableError, UsageError
 from spec.layout import Layout
 
 #: Seconds in which a worker answers what is under way before it ends.
@@ -26,8 +32,11 @@ _log = logging.getLogger("gunicorn.error")
 class GateService(BaseApplication):
     """The gate of one machine as a gunicorn application."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, metrics: str = "") -> None:
         self._layout = layout
+        # Bound before the fork: a worker's successor takes it over.
+        self._scraped = _listen(metrics) if metrics else None
+        self._metrics: Metrics | None = None
         self._journal = DeferredJournal(layout.gate_log)
         self._gate: Gate | None = None
         super().__init__()
@@ -53,6 +62,8 @@ class GateService(BaseApplication):
     def load(self) -> Any:  # gunicorn's type is that of WSGI or ASGI, and neither is Flask's
         """The application, made in the worker."""
         self._gate = Gate(self._layout, journal=self._journal)
+        if self._scraped:
+            self._metrics = Metrics(self._gate)
         return create_app(self.judge)
 
     def run(self) -> None:
@@ -63,7 +74,12 @@ class GateService(BaseApplication):
         """What dockerd is answered to `message`, which came in by the socket `path`. Never raises."""
         assert self._gate is not None  # noqa: S101 - `load` comes first
         try:
-            return answer(self._gate.judge(path, message))
+            if self._metrics is None:
+                return answer(self._gate.judge(path, message))
+            before = time.perf_counter()
+            decision = self._gate.judge(path, message)
+            self._metrics.decided(slug_of(path), decision, time.perf_counter() - before)
+            return answer(decision)
         except Exception:
             _log.exception("the gate failed; the request is denied")
             return answer(FAILED)
@@ -72,16 +88,35 @@ class GateService(BaseApplication):
     def outlets(self) -> Iterator[None]:
         """What a worker keeps open besides the plugin sockets."""
         self._journal.begin()
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._journal.flush)
+            if self._metrics and self._scraped:
+                scraped = gevent_socket(fileno=os.dup(self._scraped.fileno()))
+                stack.callback(self._metrics.serve(scraped).stop)
             yield
-        finally:
-            self._journal.flush()
 
 
-def serve(layout: Layout) -> None:
-    """Answer for every registered repository until a signal ends the process."""
+def serve(layout: Layout, metrics: str = "") -> None:
+    """Answer for every registered repository until a signal ends the process.
+
+    `metrics` is the address at which Prometheus may scrape it; nowhere where it is empty. Raises
+    `RediaccError` where it cannot begin.
+    """
     _allow_many_sockets()
-    GateService(layout).run()
+    GateService(layout, metrics).run()
+
+
+def _listen(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UsageError(f"{address!r} is no address for metrics", "--metrics 127.0.0.1:9464")
+    host = host.strip("[]")
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, int(port)), family=family)
+    except (OSError, OverflowError) as error:
+        hint = "The unit of the gate allows unix sockets only: deploy/ has a drop-in for metrics"
+        raise UnreachableError(f"metrics cannot be served at {address}: {error}", hint) from error
 
 
 def _forget(_arbiter: GateArbiter, worker: GateWorker) -> None:
@@ -91,7 +126,5 @@ def _forget(_arbiter: GateArbiter, worker: GateWorker) -> None:
 def _allow_many_sockets() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        with contextlib.suppress(
-            OSError, ValueError
-        ):  # a sandbox may forbid it: then the unit's limit counts
+        with contextlib.suppress(OSError, ValueError):  # where it is forbidden, the unit's limit counts
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -73,6 +73,8 @@ class CachedFile(Generic[ValueT]):
     def __init__(self, path: Path, read: Callable[[], ValueT]) -> None:
         self._name = str(path)
         self._read = read
+        #: How often reading it has failed.
+        self.failures = 0
         self._known: tuple[tuple[int, ...] | None, ValueT] | None = None
 
     def current(self) -> ValueT:
@@ -80,7 +82,11 @@ class CachedFile(Generic[ValueT]):
         signature = self._signature()
         if self._known is None or self._known[0] != signature:
             # The signature is taken before the content: a change in between is seen the next time.
-            self._known = (signature, self._read())
+            try:
+                self._known = (signature, self._read())
+            except BaseException:
+                self.failures += 1
+                raise
         return self._known[1]
 
     def _signature(self) -> tuple[int, ...] | None:

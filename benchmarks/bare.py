@@ -1,0 +1,50 @@
+"""The cheapest plugin there can be: a socket loop that parses what the gate parses, and allows everything.
+
+    python -m benchmarks.bare PATH
+
+One thread for each connection, no HTTP beyond the length of the body, no decision.
+"""
+
+import json
+import socket
+import sys
+import threading
+
+import pybase64
+
+_ALLOW = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n" + b'{"Allow":true}'
+)
+
+
+def serve(path: str) -> None:
+    """Answer on the unix socket `path` until the process is killed."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(4096)
+        while True:
+            connection, _ = listener.accept()
+            threading.Thread(target=_converse, args=(connection,), daemon=True).start()
+
+
+def _converse(connection: socket.socket) -> None:
+    with connection:
+        while True:
+            data = connection.recv(16384)
+            if not data:
+                return
+            head, _, body = data.partition(b"\r\n\r\n")
+            missing = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0]) - len(body)
+            parts = [body]
+            while missing:
+                parts.append(connection.recv(min(missing, 262144)))
+                missing -= len(parts[-1])
+            if head.startswith(b"POST /AuthZPlugin.AuthZReq"):
+                message = json.loads(b"".join(parts).decode())
+                if encoded := message.get("RequestBody"):
+                    json.loads(pybase64.b64decode(encoded, validate=True).decode())
+            connection.sendall(_ALLOW)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

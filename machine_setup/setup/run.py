@@ -22,6 +22,7 @@ from machine_setup.setup.refresh import RefreshStep, ShadowStep
 from machine_setup.setup.steps import Made, Moment, Outcome, Runner, Step
 from machine_setup.setup.summary import Progress, show_summary, what_next
 from machine_setup.setup.toolkit import ToolkitStep
+from machine_setup.setup.units import UnitsStep
 from spec.console import emit, wants_json
 from spec.errors import RediaccError
 from spec.layout import Layout
@@ -37,6 +38,7 @@ STEPS: tuple[Step[Context], ...] = (
     PersistenceStep(),
     RediaccSpecsStep(),
     KeepCurrentStep(),
+    UnitsStep(),
     InventoryStep(),
     GrantsStep(),
 )

@@ -357,7 +357,7 @@ def test_a_broken_spec_of_somebody_elses_is_reported_and_left(box: MakeBox) -> N
 
 def test_progress_goes_to_stderr_and_the_table_to_stdout(box: MakeBox) -> None:
     done = equipped(box).setup()
-    assert "[2/11] GPUs …" in done.stderr
+    assert "[2/12] GPUs …" in done.stderr
     assert "2 nvidia (native) (" in done.stderr
     assert " s)" in done.stderr
     assert done.stdout.splitlines()[0].split() == [

@@ -28,6 +28,9 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
+if not yaml.__with_libyaml__:
+    raise ImportError("PyYAML is built without libyaml here, whose parser reads specs: install its wheel")
+
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_NODES = 250_000

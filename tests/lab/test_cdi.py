@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.build import Image
+from tests.lab.image import Image
 from tests.lab.machine import Machine
 
 pytestmark = pytest.mark.lab
@@ -37,13 +37,14 @@ def data(machine: Machine, command: str) -> Any:
     return json.loads(machine.run(f"{command} -o json").stdout)["data"]
 
 
-def drivers(machine: Machine) -> dict[str, str]:
-    """The driver of each render node: the kernel numbers them anew at each boot."""
+def nodes_of(machine: Machine) -> dict[str, str]:
+    """The render nodes of ``virtio`` and ``vgem``: the kernel numbers them anew at each boot."""
     found = machine.run(
         "for node in /sys/class/drm/renderD*; do "
-        "echo $(basename $(readlink $node/device/driver)) $(basename $node); done"
+        "echo $(basename $(readlink -f $node/device)) $(basename $node); done"
     ).stdout
-    return dict(line.split() for line in found.splitlines())
+    nodes = dict(line.split() for line in found.splitlines())
+    return {"vgem" if parent.startswith("vgem") else "virtio": node for parent, node in nodes.items()}
 
 
 def opens(machine: Machine, node: str, name: str) -> bool:
@@ -64,17 +65,18 @@ def test_the_real_tree_becomes_a_spec_once(machine: Machine) -> None:
     second = data(machine, "renet cdi generate")
     assert [spec["action"] for spec in second["specs"]] == ["unchanged", "absent"]
     assert machine.run(f"stat -c '%i %Y %a' {SPEC}; cat {SPEC}").stdout == content
+    assert json.loads(machine.run("renet cdi schema").stdout)["$id"] in content
     assert machine.run(f"renet cdi validate {SPEC}").stdout.startswith(f"{SPEC}: valid, rediacc.io/dri")
 
 
 def test_each_node_has_the_identity_that_the_machine_says(machine: Machine) -> None:
     machine.run("renet cdi generate")
-    nodes = drivers(machine)
+    nodes = nodes_of(machine)
     devices = {device["name"]: device for device in data(machine, "renet cdi list")["devices"]}
     assert set(devices) == {f"rediacc.io/dri={node}" for node in nodes.values()}
     # lspci knows the card by its own way: "0000:00:04.0 Display controller [0380]: … [1af4:1050] …".
     card = machine.run("lspci -Dnn | grep 1af4:1050").stdout.split()[0]
-    assert devices[f"rediacc.io/dri={nodes['virtio_gpu']}"]["annotations"] == {
+    assert devices[f"rediacc.io/dri={nodes['virtio']}"]["annotations"] == {
         "rediacc.io/pci-address": card,
         "rediacc.io/vendor": "0x1af4",
         "rediacc.io/product": "0x1050",
@@ -84,15 +86,15 @@ def test_each_node_has_the_identity_that_the_machine_says(machine: Machine) -> N
 
 def test_a_container_opens_the_node_that_it_names(machine: Machine) -> None:
     machine.run("renet cdi generate")
-    nodes = drivers(machine)
+    nodes = nodes_of(machine)
     for node in nodes.values():
         assert opens(machine, node, f"rediacc.io/dri={node}")
-    assert not opens(machine, nodes["vgem"], f"rediacc.io/dri={nodes['virtio_gpu']}")
+    assert not opens(machine, nodes["vgem"], f"rediacc.io/dri={nodes['virtio']}")
 
 
 def test_a_driver_that_goes_takes_its_device_along_without_a_restart(machine: Machine) -> None:
     machine.run("renet cdi generate")
-    nodes = drivers(machine)
+    nodes = nodes_of(machine)
     engine = machine.run("systemctl show -P MainPID docker").stdout
     gone, node = f"rediacc.io/dri={nodes['vgem']}", nodes["vgem"]
     assert opens(machine, node, gone)
@@ -103,9 +105,9 @@ def test_a_driver_that_goes_takes_its_device_along_without_a_restart(machine: Ma
     assert "unresolvable CDI devices" in refused.stderr
     machine.run("modprobe vgem")
     deadline = time.monotonic() + 60
-    while "vgem" not in drivers(machine):
+    while "vgem" not in nodes_of(machine):
         assert time.monotonic() < deadline
     machine.run("renet cdi generate")
-    back = drivers(machine)["vgem"]
+    back = nodes_of(machine)["vgem"]
     assert opens(machine, back, f"rediacc.io/dri={back}")
     assert machine.run("systemctl show -P MainPID docker").stdout == engine

@@ -47,6 +47,7 @@ _REPO = LazyGroup(
         "fork": "machine_setup.repository.commands.fork:fork",
         "list": "machine_setup.repository.commands.list:list_command",
         "prepare": "machine_setup.repository.commands.internal:prepare_command",
+        "rename": "machine_setup.repository.commands.rename:rename",
         "repair": "machine_setup.repository.commands.repair:repair",
         "run": "machine_setup.repository.commands.running:run",
         "start": "machine_setup.repository.commands.running:start",

@@ -7,9 +7,10 @@ from grants_cli.changes import Terms
 from grants_cli.devices import Devices
 from grants_cli.granting import give
 from grants_cli.operator import operator_name
+from grants_cli.resolving import wait_until_known
 from grants_cli.store import GrantStore
 from grants_cli.times import parse_expiry, to_text, utc_now
-from spec.console import emit, layout, output_option
+from spec.console import emit, layout, output_option, say
 
 
 @click.command("grant")
@@ -49,6 +50,10 @@ def grant(
     with GrantStore(layout()).transaction() as transaction:
         repository = transaction.register.get(repo)
         change = give(transaction, repository, devices, terms, machine, dry_run=dry_run)
+    # Outside of the lock: a daemon that is slow keeps nobody else waiting.
+    problem = "" if dry_run or not change.changed else wait_until_known(repository, change.changed)
+    if problem:
+        say(f"{problem}; renet doctor {repository.ref} looks for the cause")
 
     def terms_of(device: str) -> str:
         given = change.grant_of(device)

@@ -83,17 +83,21 @@ def drop_ins(layout: Layout, repository: Repository) -> dict[Path, str]:
     return files
 
 
-def add(layout: Layout, repository: Repository) -> None:
-    """Bring the units of `repository` onto the machine and enable them; nothing is started yet."""
+def enable_shared(layout: Layout) -> None:
+    """Bring the units of the gate and of the views onto the machine, enable and start them."""
     install(layout)
+    _systemctl("enable", *SHARED)
+    # A gate that runs listens for a new repository by itself, and is not disturbed.
+    _systemctl("start", "rediacc-views.path", "rediacc-views.timer", GATE)
+
+
+def add(layout: Layout, repository: Repository) -> None:
+    """Bring the units of `repository` onto the machine and enable them; its daemon is not started yet."""
+    enable_shared(layout)
     for path, content in drop_ins(layout, repository).items():
         replace_file(path, content.encode())
     names = [gate_socket(repository.slug), docker_socket(repository.slug), docker_service(repository.slug)]
-    _systemctl("enable", *SHARED, *names)  # which reloads systemd's files, too
-    _systemctl("start", "rediacc-views.path", "rediacc-views.timer")
-    # A socket is handed over when its service starts: the gate's restart begins with the sockets that it
-    # wants and that are new, while systemd goes on listening on the others.
-    _systemctl("restart", GATE)
+    _systemctl("enable", *names)  # which reloads systemd's files, too
 
 
 def start(repository: Repository) -> None:

@@ -9,7 +9,7 @@ from grants_cli.refs import Ref
 from grants_cli.register import Repository
 from grants_cli.store import GrantStore
 from machine_setup.repository import adopt as adoption
-from machine_setup.repository import engine
+from machine_setup.repository import engine, units
 from machine_setup.repository.commands.options import described
 from machine_setup.repository.daemon_json import Deviation
 from spec.console import emit, layout, output_option
@@ -62,6 +62,8 @@ def adopt(
                 exec_root=places.exec_root,
             )
             repositories.add(transaction, repository, "repository-adopt")
+    if units.in_use(layout()):
+        units.enable_shared(layout())
     repair = _repair(repository) if fix else _look(repository)
 
     def show() -> None:

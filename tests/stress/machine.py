@@ -5,8 +5,9 @@ from pathlib import Path
 from grants_cli import repositories
 from grants_cli.refs import Ref
 from grants_cli.register import Register, Repository
-from grants_cli.store import GrantStore
+from grants_cli.store import register_document
 from grants_cli.times import utc_now
+from spec.files import replace_file
 from spec.layout import Layout
 from tests.unit.grants_cli.specs import CONTROL, write_spec
 
@@ -28,8 +29,7 @@ def make(root: Path, count: int) -> tuple[Layout, tuple[Repository, ...]]:
     write_spec(layout, "nvidia.com/gpu", nvidia, CONTROL)
     write_spec(layout, "rediacc.io/dri", {"renderD128": cards[0][1:], "renderD129": cards[1][1:]})
     tenants = tuple(_repository(layout, f"r{number}") for number in range(count))
-    with GrantStore(layout).transaction() as transaction:
-        transaction.commit("stress", register=Register(tenants))
+    replace_file(layout.register, register_document(Register(tenants)), 0o600)
     return layout, tenants
 
 

@@ -30,6 +30,8 @@ Decode = Callable[["Decoder", Node, Where], Any]
 _INT64 = (-(2**63), 2**63 - 1)
 _UINT32 = (0, 2**32 - 1)
 _LONGEST_SHOWN = 60
+_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
+_NULL_TAG = "tag:yaml.org,2002:null"
 
 
 class Decoder:
@@ -75,8 +77,10 @@ def _shown(text: str) -> str:
 
 
 def is_null(node: Node) -> bool:
-    """Whether `node` is YAML's null."""
-    return isinstance(node, Scalar) and node.plain and node.text in {"", "~", "null", "Null", "NULL"}
+    """Whether `node` is YAML's null, be it by an explicit tag."""
+    if not isinstance(node, Scalar) or node.text not in _NULLS:
+        return False
+    return node.plain if node.tag is None else node.tag == _NULL_TAG
 
 
 def text(decoder: Decoder, node: Node, where: Where) -> str:

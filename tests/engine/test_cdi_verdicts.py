@@ -13,6 +13,7 @@ from tests.engine.conftest import StartDaemon
 from tests.engine.daemon import Daemon
 from tests.engine.obtain import Engine
 from tests.mutations import mutations
+from tests.unit.spec.test_registry import build
 from tests.unit.spec.vectors import cases
 
 # An engine's library reads the versions up to its own, and knows the fields that came with them.
@@ -111,3 +112,21 @@ def test_thousands_of_damaged_specs(start_daemon: StartDaemon, engine: Engine, s
         if len(specs) == 1_500:
             break
     assert len(agree(start_daemon, specs, candidates)) > 100
+
+
+@pytest.mark.slow
+def test_the_vectors_directories(start_daemon: StartDaemon, tmp_path: Path) -> None:
+    daemon = start_daemon()
+    for case in cases("cdi-dirs.json"):
+        if case["category"] == "one-letter":
+            continue
+        root = tmp_path / case["id"]
+        root.mkdir()
+        for directory in case["dirs"]:
+            build(root, directory)
+        directories = [f"{root}/{directory}" for directory in case["priority"]]
+        daemon.configure({"cdi-spec-dirs": directories})
+        daemon.restart()
+        ours = set(read(directories).names())
+        candidates = {*case["devices"], *case["conflicts"]}
+        assert (case["id"], engines_names(daemon, candidates)) == (case["id"], ours)

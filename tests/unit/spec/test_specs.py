@@ -225,6 +225,26 @@ def test_what_only_looks_like_it_is_read(text: str) -> None:
     assert {problem.code for problem in problems(text.encode())} == {"unknown-field"}
 
 
+@pytest.mark.parametrize("null", ["", "~", "null", "NULL", '!!null ""', "!!null ~"])
+def test_a_null_is_as_nothing(null: str) -> None:
+    text = f"""\
+cdiVersion: 0.5.0
+kind: acme.example/gpu
+annotations: {null}
+containerEdits: {null}
+devices:
+- name: a
+  containerEdits:
+    env: [A=1]
+    mounts: {null}
+    deviceNodes:
+    - path: /dev/acme
+      major: {null}
+      type: {null}
+"""
+    assert problems(text.encode()) == ()
+
+
 def test_a_field_in_two_spellings_is_refused() -> None:
     """The engine takes one of them by the order of letters; whoever reads the file may take the other."""
     text = "cdiVersion: 0.5.0\nkind: acme.example/gpu\nKind: other.example/gpu\ndevices: []\n"

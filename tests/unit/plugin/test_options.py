@@ -93,3 +93,14 @@ def test_the_schema_knows_the_host_rules_and_no_other() -> None:
     assert isinstance(definitions, dict)
     relaxable = {rule.id for rule in RULES if rule.tier is Tier.HOST}
     assert set(definitions["allow"]["properties"]) == relaxable
+
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_examples_are_good() -> None:
+    shipped = (ROOT / "deploy/examples/gate.yaml").read_text()
+    assert parse_options(shipped, "example").allowed("gpu-a")["extra-capability"] == {"NET_ADMIN"}
+    shown = (ROOT / "docs/security.md").read_text().split("```yaml\n")[1].split("```")[0]
+    relaxable = {rule.id for rule in RULES if rule.tier is Tier.HOST}
+    assert set(parse_options(shown, "security.md").allowed("gpu-a")) == relaxable

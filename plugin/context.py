@@ -47,14 +47,15 @@ Query = ContainerQuery | VolumeQuery | PathQuery | BuildQuery
 class Container:
     """A stored container.
 
-    `volumes` and `binds` are its mounts as the daemon has settled them, those of other containers
-    (VolumesFrom) included. `others` are the ids that dockerd would take the name for, were it not there.
+    `volumes` and `binds` (a source, and whether it is read-only) are its mounts as the daemon has settled
+    them, those of other containers (VolumesFrom) included. `others` are the ids that dockerd would take
+    the name for, were it not there.
     """
 
     id: str
     host_config: JsonObject
     volumes: tuple[str, ...] = ()
-    binds: tuple[str, ...] = ()
+    binds: tuple[tuple[str, bool], ...] = ()
     others: tuple[str, ...] = ()
 
 

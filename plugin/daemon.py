@@ -57,7 +57,11 @@ class DaemonClient:
                 return Absent()
             mounts = cast("list[dict[str, object]]", found.get("Mounts") or [])
             volumes = tuple(str(mount["Name"]) for mount in mounts if mount.get("Type") == "volume")
-            binds = tuple(str(mount["Source"]) for mount in mounts if mount.get("Type") == "bind")
+            binds = tuple(
+                (str(mount["Source"]), mount.get("RW") is False)
+                for mount in mounts
+                if mount.get("Type") == "bind"
+            )
             identity = str(found["Id"])
             others = self._others(ref, identity)
             return Container(identity, _as_asked(found["HostConfig"]), volumes, binds, others)

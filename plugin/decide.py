@@ -30,6 +30,7 @@ from plugin.rules import HOST_CONFIG as CREATE_RULES
 from plugin.rules import STORED, UPDATE, applying, binds, builds, networks, privilege, volumes
 from plugin.rules.catalogue import Tier, tier
 from plugin.rules.devices import DeviceRequest, device_names
+from plugin.rules.paths import clean
 from plugin.rules.relax import is_relaxed
 
 __all__ = ["Context", "Decision", "Request", "decide"]
@@ -152,7 +153,7 @@ def _body(operation: Operation, request: Request) -> JsonObject:
 
 
 def _judge_stored(operation: Operation, request: Request, findings: _Findings) -> None:
-    starts = operation.route != "POST /containers/{name}/rename"
+    starts = operation.route in _STARTS
     if starts:
         _check_start(operation, request)
     query = ContainerQuery(operation.name)
@@ -176,12 +177,42 @@ def _judge_stored(operation: Operation, request: Request, findings: _Findings) -
     fields = _stored_fields(answer.host_config)
     if starts:
         findings.devices = device_names(cast("list[DeviceRequest]", fields.get("DeviceRequests") or []))
+    counts = _Counts(starts, frozenset(clean(path) for path, _ in answer.binds))
     for denials in applying(STORED, fields, context):
-        findings.add(_of_stored(denials, starts))
+        findings.add(counts.of(denials))
     names = [(name, f"Mounts {name}") for name in answer.volumes]
-    findings.add(_of_stored(volumes.named_volumes(names, context), starts))
-    paths = [(path, False, f"Mounts {path}") for path in answer.binds]
-    findings.add(_of_stored(binds.host_paths(paths, context), starts))
+    findings.add(counts.of(volumes.named_volumes(names, context)))
+    paths = [(path, read_only, f"Mounts {path}") for path, read_only in answer.binds]
+    findings.add(counts.of(binds.host_paths(paths, context)))
+
+
+_STARTS = frozenset({"POST /containers/{name}/start", "POST /containers/{name}/restart"})
+_FORGIVEN_BUT_AT_START = frozenset({"device-not-granted", "grants-unreadable"})
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Which denials count against a container that exists: those that reach hardware, and links turned since.
+
+    Not only starts are judged. A rename is, so that no container which may not start can take the name of
+    one that may between the gate's look at it and dockerd's. An archive is (``docker cp``), since the
+    daemon mounts the container's binds and volumes for it, whether it runs or not. Neither needs the
+    grants of its devices: Compose renames what it replaces.
+    """
+
+    starts: bool
+    named: frozenset[str]
+
+    def of(self, denials: Iterable[Denial]) -> Iterator[Denial]:
+        for denial in denials:
+            if tier(denial.rule) is Tier.HOST:
+                # A path of the system that was named openly was allowed once. One that is found at the
+                # end of a link was not: the link has been turned there.
+                if denial.rule != "bind-system" or denial.subject in self.named:
+                    continue
+            elif denial.rule in _FORGIVEN_BUT_AT_START and not self.starts:
+                continue
+            yield replace(denial, fix=f"{denial.fix}; this container was made with it, so make it anew")
 
 
 def _check_start(operation: Operation, request: Request) -> None:
@@ -212,21 +243,6 @@ def _stored_fields(host_config: JsonObject) -> JsonObject:
         known.kind.check(value)
         fields[name] = value
     return fields
-
-
-def _of_stored(denials: Iterable[Denial], starts: bool) -> Iterator[Denial]:
-    """Of a container that exists only what reaches hardware counts.
-
-    A rename is judged so that no container which may not start can take the name of one that may, between the
-    gate's look at it and dockerd's. Without a grant it may be renamed: Compose does so to replace it.
-    """
-    for denial in denials:
-        if tier(denial.rule) is Tier.HOST or (not starts and denial.rule in _FORGIVEN_ON_RENAME):
-            continue
-        yield replace(denial, fix=f"{denial.fix}; this container was made with it, so make it anew")
-
-
-_FORGIVEN_ON_RENAME = frozenset({"device-not-granted", "grants-unreadable"})
 
 
 def _judge_build(operation: Operation, _request: Request, findings: _Findings) -> None:

@@ -153,7 +153,11 @@ def _stored(container: Document, context: Context, ask: Ask) -> Explanation:
         str(container["Id"]),
         cast("Document", container["HostConfig"]),
         tuple(str(mount.get("Name")) for mount in mounts if mount.get("Type") == "volume"),
-        tuple(str(mount.get("Source")) for mount in mounts if mount.get("Type") == "bind"),
+        tuple(
+            (str(mount.get("Source")), mount.get("RW") is False)
+            for mount in mounts
+            if mount.get("Type") == "bind"
+        ),
     )
     query = ContainerQuery("container")
 

@@ -88,6 +88,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         POST /containers/{name}/start
         POST /containers/{name}/restart
         POST /containers/{name}/rename
+        GET /containers/{name}/archive
+        HEAD /containers/{name}/archive
+        PUT /containers/{name}/archive
         """,
     ),
     *_table(
@@ -119,9 +122,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         GET /containers/{name}/logs
         GET /containers/{name}/stats
         GET /containers/{name}/attach/ws
-        GET /containers/{name}/archive
-        HEAD /containers/{name}/archive
-        PUT /containers/{name}/archive
         POST /containers/{name}/kill
         POST /containers/{name}/pause
         POST /containers/{name}/unpause

@@ -14,6 +14,7 @@ from tests.engine.ways import (
     cgroup_rule,
     changes_settings,
     chunked,
+    copy_through_a_turned_link,
     debug_variables,
     exec_privileged,
     finds,
@@ -251,6 +252,7 @@ ATTEMPTS = (
         mount({"Type": "bind", "Source": "/dev", "Target": "/d"}, sees("/d/fuse")),
     ),
     Attempt("link-to-dev", "bind-hardware", link("/dev", sees("/x/fuse"))),
+    Attempt("copy-through-a-turned-link", "bind-control", copy_through_a_turned_link),
     Attempt("link-to-root", "bind-hardware", link("/", sees("/x/etc/passwd"))),
     Attempt(
         "volume-bind-root",

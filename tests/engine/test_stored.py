@@ -123,6 +123,34 @@ def test_a_link_that_is_turned_after_the_create_is_seen_at_the_start(tenant: Att
     tenant.docker("rm", "-f", "turned")
 
 
+@pytest.mark.parametrize("target", ["/dev", "/root", "/etc/cron.d"])
+def test_nor_is_it_followed_by_a_copy(tenant: Attacker, target: str) -> None:
+    # The daemon mounts a container's binds to copy, and asks nobody to start it.
+    place = tenant.files / "copied"
+    place.mkdir()
+    assert DENIED not in tenant.docker("create", "--name", "copied", "-v", f"{place}:/x", IMAGE, "ls", "/x")
+    assert tenant.docker("cp", "copied:/x", str(tenant.files / "before")) == ""
+    place.rmdir()
+    place.symlink_to(target)
+    planted = tenant.files / "planted"
+    planted.write_text("x")
+    assert DENIED in tenant.docker("cp", "copied:/x", str(tenant.files / "after"))
+    assert DENIED in tenant.docker("cp", str(planted), "copied:/x/planted")
+    assert " 403 " in tenant.raw("HEAD /containers/copied/archive?path=/x", headers=())
+    assert DENIED in tenant.docker("start", "copied")
+    tenant.docker("rm", "-f", "copied")
+    place.unlink()
+
+
+@pytest.mark.parametrize("name", [name for name in RULES if name != "had-a-gpu"])
+def test_nothing_is_copied_through_a_container_from_before(tenant: Attacker, name: str) -> None:
+    assert DENIED in tenant.docker("cp", f"{name}:/etc/passwd", "-")
+
+
+def test_copies_of_what_has_lost_its_grant_are_fine(tenant: Attacker) -> None:
+    assert "root:x:0" in tenant.docker("cp", "had-a-gpu:/etc/passwd", "-")
+
+
 def test_a_grant_counts_from_the_next_start_on_and_so_does_its_end(
     tenant: Attacker, machine: Machine
 ) -> None:

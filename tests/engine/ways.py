@@ -242,3 +242,16 @@ def from_checkpoint(a: Attacker) -> str:
 def debug_variables(a: Attacker) -> str:
     """What a daemon tells of itself in debug mode."""
     return a.raw("GET /debug/vars")
+
+
+def copy_through_a_turned_link(a: Attacker) -> str:
+    """What a copy out of a container that never ran brings, when a bind's source has become a link."""
+    place = a.files / "turned"
+    place.mkdir()
+    said = a.docker("create", "--name", "copied", "-v", f"{place}:/x", "busybox", "true")
+    place.rmdir()
+    place.symlink_to("/etc")
+    said += a.docker("cp", "copied:/x/passwd", "-")
+    place.unlink()
+    a.docker("rm", "-f", "copied")
+    return said + (REACHED if "root:x:0:0" in said else "")

@@ -79,7 +79,8 @@ WEB: dict[str, Any] = {
     "HostConfig": {"Binds": ["/srv:/x"], "CgroupnsMode": "private"},
     "Mounts": [
         {"Type": "volume", "Name": "data", "Source": "/d", "Driver": "local"},
-        {"Type": "bind", "Source": "/srv"},
+        {"Type": "bind", "Source": "/srv", "RW": True},
+        {"Type": "bind", "Source": "/etc/localtime", "RW": False},
         {"Type": "tmpfs"},
     ],
 }
@@ -108,7 +109,9 @@ def test_everything_at_once(tmp_path: Path) -> None:
     }
     with daemon_at(path, serving(objects)):
         assert ask(queries, path) == {
-            queries[0]: Container(WEB["Id"], WEB["HostConfig"], ("data",), ("/srv",)),
+            queries[0]: Container(
+                WEB["Id"], WEB["HostConfig"], ("data",), (("/srv", False), ("/etc/localtime", True))
+            ),
             queries[1]: Absent(),
             queries[2]: Volume("local", {"type": "tmpfs"}),
             queries[3]: Volume("local", {}),

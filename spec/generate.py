@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from spec.errors import RediaccError
+from spec.errors import StorageError
 from spec.files import locked_directory
 from spec.generated import AMD_KIND, DRI_KIND, IDENTITY, amd_spec, dri_spec, render_group
 from spec.layout import Layout
@@ -56,26 +56,20 @@ class Generation:
         return tuple(change for outcome in self.outcomes for change in outcome.renumbered)
 
 
-class UnwritableDirectoryError(RediaccError):
-    """The specs cannot be written where they belong."""
-
-    code = "not-writable"
-
-
 def generate(layout: Layout, dry_run: bool = False, directory: Path | None = None) -> Generation:
     """Make the specs ``rediacc.io/dri`` and ``rediacc.io/amd`` say what the machine has now.
 
     They are in `directory`, by default the machine's ``/etc/cdi``. Nothing is written when nothing has
     changed; a spec whose last device is gone is removed. With `dry_run` nothing is written at all. Of two
     generations at once the later one looks at the machine when the earlier one has written. Raises
-    `UnwritableDirectoryError`.
+    `StorageError`.
     """
     where = directory or layout.cdi_dir
     try:
         with contextlib.nullcontext() if dry_run else locked_directory(where):
             return _generate(layout, where, dry_run)
     except OSError as error:
-        raise UnwritableDirectoryError(
+        raise StorageError(
             f"the specs in {where} cannot be written: {error.strerror}", "run it as root"
         ) from error
 

@@ -56,8 +56,8 @@ class Gate:
         self._closed: tuple[Register, Closed] | None = None
         self._places: dict[str, tuple[Register, Settings, Places]] = {}
         self._journal = journal or Journal(layout.gate_log)
-        if problem := self._options.current().problem:
-            _logger.error("%s", problem)
+        self._complaint = ""
+        self._read_options()
 
     def judge(self, socket_path: str, body: bytes) -> Decision:
         """Judge the authorization message `body` that arrived on the plugin socket `socket_path`.
@@ -65,7 +65,7 @@ class Gate:
         A denial carries the id of its line in the decision log. Raises nothing for what a client sends.
         """
         request, name = _NO_REQUEST, slug_of(socket_path)
-        options = self._options.current()
+        options = self._read_options()
         try:
             request = message.parse(body)
             register = self._read_register(name)
@@ -80,6 +80,14 @@ class Gate:
         if not (decision.denial or decision.devices or options.log_all):
             return decision
         return self._logged(name, request, decision)
+
+    def _read_options(self) -> Options:
+        options = self._options.current()
+        if options.problem != self._complaint:
+            self._complaint = options.problem
+            if options.problem:
+                _logger.error("%s", options.problem)
+        return options
 
     def _logged(self, name: str, request: Request, decision: Decision) -> Decision:
         line = entry(self._clock(), name, request, decision)

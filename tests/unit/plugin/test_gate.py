@@ -229,3 +229,30 @@ def test_check_names_every_file_that_is_broken(layout: Layout, name: str, what: 
     broken = [finding for finding in check(layout) if finding.is_broken]
     assert [finding.what for finding in broken] == [what]
     assert str(path) in broken[0].said
+
+
+def test_a_mistake_in_the_options_is_told_at_the_start_and_when_it_is_made(
+    layout: Layout, clock: list[datetime], caplog: pytest.LogCaptureFixture
+) -> None:
+    host_ipc = {"Image": "a", "HostConfig": {"IpcMode": "host"}}
+    message = {
+        "RequestMethod": "POST",
+        "RequestUri": "/containers/create",
+        "RequestBody": base64.b64encode(json.dumps(host_ipc).encode()).decode(),
+    }
+    layout.gate_options.write_text("version: 1\nrepositories: {gpu-a: {allow: {privileged: true}}}\n")
+    with contextlib.closing(Gate(layout, clock=lambda: clock[-1])) as gate:
+        assert "gate.yaml is not used" in caplog.text
+        caplog.clear()
+
+        def judge() -> Decision:
+            return gate.judge(str(layout.plugin_socket("gpu-a")), json.dumps(message).encode())
+
+        assert not judge().allow
+        layout.gate_options.write_text("version: 1\nrepositories: {gpu-a: {allow: {host-ipc: true}}}\n")
+        assert judge().allow
+        assert caplog.text == ""
+        layout.gate_options.write_text("version: 1\nrepositories: {gpu-a: {allow: {host-ipc: true, x: y}}}\n")
+        assert not judge().allow
+        assert not judge().allow
+        assert caplog.text.count("gate.yaml is not used") == 1

@@ -1,6 +1,6 @@
 """Hypothesis twists requests: what is denied stays denied, what is allowed stays allowed, and nothing raises.
 
-The long form runs 100,000 examples: ``python -m tests.unit.plugin.test_mutations``.
+The long form, 100,000 examples, is ``scripts/fuzz``.
 """
 
 import json

@@ -8,12 +8,20 @@ from typing import Any
 import pytest
 
 from plugin import rules
-from plugin.bodies import HOST_CONFIG, UPDATE_FIELDS
+from plugin.bodies import (
+    CREATE_FIELDS,
+    EXEC_FIELDS,
+    FLOOR_VERSION,
+    HOST_CONFIG,
+    NEWEST_VERSION,
+    UPDATE_FIELDS,
+)
 from plugin.context import Volume
 from plugin.decide import Decision
 from plugin.rules import catalogue
 from plugin.rules.catalogue import BY_ID, RULES, Tier
 from plugin.rules.page import page
+from tests.unit.plugin import vectors
 from tests.unit.plugin.machine import USUAL, Machine, ask_gate, context, post
 from tests.unit.plugin.test_vectors import EXPECTED
 
@@ -43,6 +51,24 @@ def test_every_judged_field_has_its_rule_and_every_rule_its_field() -> None:
     assert {name for name, known in UPDATE_FIELDS.items() if known.rule} == set(rules.UPDATE)
     named = {rule for known in HOST_CONFIG.values() for rule in filter(None, known.rule.split(", "))}
     assert named <= set(BY_ID)
+
+
+def test_every_field_that_mobys_decoder_filled_is_in_the_tables() -> None:
+    tables = {"Config": CREATE_FIELDS, "HostConfig": HOST_CONFIG, "ExecCreateRequest": EXEC_FIELDS}
+    filled: dict[str, set[str]] = {}
+    for case in vectors.load("go-json")["cases"]:
+        for struct, names in case.get("other_fields", {}).items():
+            filled.setdefault(struct, set()).update(names)
+    for struct, table in {**tables, "UpdateConfig": UPDATE_FIELDS}.items():
+        assert filled[struct] <= set(table)
+
+
+def test_what_the_api_once_had_or_has_since_is_within_its_versions() -> None:
+    for fields in (HOST_CONFIG, CREATE_FIELDS, EXEC_FIELDS, UPDATE_FIELDS):
+        for known in fields.values():
+            for version in filter(None, (known.since, known.until)):
+                assert re.fullmatch(r"1\.\d\d", version)
+                assert FLOOR_VERSION <= version <= NEWEST_VERSION
 
 
 def test_ids_are_one_of_a_kind_and_described() -> None:

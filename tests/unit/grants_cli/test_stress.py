@@ -67,7 +67,7 @@ def test_what_a_thousand_repositories_add(tmp_path: Path) -> None:
 def test_a_thousand_repositories_keep_no_operator_waiting(tmp_path: Path) -> None:
     # On a computer that is busy with other things the clock tells nothing of ours.
     idle = os.getloadavg()[0] < (os.cpu_count() or 1)
-    outcome = scale.run(tmp_path, 1000, times=10)
+    outcome = scale.run(tmp_path, 1000, times=5)
     grant, revoke, listing = (
         cost.wall if idle else cost.processor for cost in (outcome.grant, outcome.revoke, outcome.listing)
     )

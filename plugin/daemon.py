@@ -4,6 +4,8 @@ import http.client
 import json
 import re
 import socket
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 from urllib.parse import quote
@@ -55,16 +57,8 @@ class DaemonClient:
             found = self._get(f"/containers/{quote(ref, safe='')}/json")
             if found is None:
                 return Absent()
-            mounts = cast("list[dict[str, object]]", found.get("Mounts") or [])
-            volumes = tuple(str(mount["Name"]) for mount in mounts if mount.get("Type") == "volume")
-            binds = tuple(
-                (str(mount["Source"]), mount.get("RW") is False)
-                for mount in mounts
-                if mount.get("Type") == "bind"
-            )
-            identity = str(found["Id"])
-            others = self._others(ref, identity)
-            return Container(identity, _as_asked(found["HostConfig"]), volumes, binds, others)
+            stored = stored_container(found)
+            return replace(stored, others=self._others(ref, stored.id))
         except (DaemonError, KeyError, TypeError, AttributeError) as error:
             return Unanswered(repr(error))
 
@@ -113,6 +107,24 @@ class DaemonClient:
         except (ValueError, RecursionError) as error:
             raise DaemonError(f"{target}: {error!r}") from error
         return answer
+
+
+def stored_container(description: Mapping[str, object]) -> Container:
+    """The container that the daemon describes so (``GET /containers/{name}/json``).
+
+    Raises `KeyError`, `TypeError` or `AttributeError` where that is no description of one.
+    """
+    mounts = cast("list[dict[str, object]]", description.get("Mounts") or [])
+    return Container(
+        str(description["Id"]),
+        _as_asked(description["HostConfig"]),
+        tuple(str(mount["Name"]) for mount in mounts if mount.get("Type") == "volume"),
+        tuple(
+            (str(mount["Source"]), mount.get("RW") is False)
+            for mount in mounts
+            if mount.get("Type") == "bind"
+        ),
+    )
 
 
 def _as_asked(stored: object) -> dict[str, object]:

@@ -14,8 +14,9 @@ import yaml
 
 from plugin import compose, message
 from plugin.compose import Document, Question
-from plugin.context import Answer, Container, ContainerQuery, Context, Query
+from plugin.context import Answer, ContainerQuery, Context, Query
 from plugin.correct import Fault, corrected
+from plugin.daemon import stored_container
 from plugin.decide import Decision, Request
 from plugin.denial import Denial, DenialError
 from plugin.judge import Ask, judge
@@ -146,19 +147,10 @@ def _one(what: str, request: Request, context: Context, ask: Ask) -> Explanation
 
 
 def _stored(container: Document, context: Context, ask: Ask) -> Explanation:
-    mounts = [
-        mount for mount in cast("list[object]", container.get("Mounts") or []) if isinstance(mount, dict)
-    ]
-    stored = Container(
-        str(container["Id"]),
-        cast("Document", container["HostConfig"]),
-        tuple(str(mount.get("Name")) for mount in mounts if mount.get("Type") == "volume"),
-        tuple(
-            (str(mount.get("Source")), mount.get("RW") is False)
-            for mount in mounts
-            if mount.get("Type") == "bind"
-        ),
-    )
+    try:
+        stored = stored_container(container)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError("this is not what docker inspect prints of a container") from error
     query = ContainerQuery("container")
 
     def ask_but_it(queries: tuple[Query, ...]) -> dict[Query, Answer]:

@@ -46,7 +46,7 @@ class KeepCurrentStep:
             changes += self._systemctl(context, "daemon-reload")
         if unit_differs or not self._is_enabled(root):
             changes += self._systemctl(context, "enable", SERVICE)
-        return Plan(changes, "installed" if not changes else "to be installed")
+        return Plan(changes, "installed" if not changes else "missing, or not of this version")
 
     @staticmethod
     def _is_loaded(context: Context) -> bool:

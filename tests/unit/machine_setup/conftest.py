@@ -103,6 +103,9 @@ class Box:
                 found[name] = str(path.readlink())
             elif path.is_file():
                 found[name] = path.read_bytes()
+        # What systemd has read counts too: a unit that it was never told of does nothing.
+        for unit in sorted((self.stand_ins.directory / "loaded").glob("*")):
+            found[f"systemd:{unit.name}"] = unit.read_bytes()
         inventory = found.get("etc/rediacc/gpu/inventory.json")
         if isinstance(inventory, bytes):
             found["etc/rediacc/gpu/inventory.json"] = str({**json.loads(inventory), "generatedAt": ""})

@@ -5,15 +5,15 @@ running, so the second of two quick changes would be missed. udev reads its rule
 change.
 """
 
-from pathlib import Path
-
 from machine_setup.deployed import deployed_file, with_renet
-from machine_setup.setup.changes import Change, RunProgram, WriteFile
+from machine_setup.setup import systemd
+from machine_setup.setup.changes import Change, WriteFile
 from machine_setup.setup.context import Context
 from machine_setup.setup.steps import Plan
 
 SERVICE = "rediacc-cdi-refresh.service"
 UNIT_PATH = f"etc/systemd/system/{SERVICE}"
+_ENABLED = f"etc/systemd/system/multi-user.target.wants/{SERVICE}"
 RULE_PATH = "etc/udev/rules.d/70-rediacc-cdi.rules"
 
 
@@ -25,7 +25,7 @@ class KeepCurrentStep:
     def plan(self, context: Context) -> Plan:
         """The files that differ, and what systemd has to be told about them."""
         root = context.layout.root
-        if not (root / "run/systemd/system").is_dir():
+        if not systemd.runs(root):
             return Plan(
                 found="no systemd here",
                 warnings=[
@@ -42,26 +42,8 @@ class KeepCurrentStep:
         ]
         changes: list[Change] = [file for file in files if file.is_needed]
         unit_differs = files[1].is_needed
-        if unit_differs or not self._is_loaded(context):
-            changes += self._systemctl(context, "daemon-reload")
-        if unit_differs or not self._is_enabled(root):
-            changes += self._systemctl(context, "enable", SERVICE)
+        if unit_differs or not systemd.has_read(context, SERVICE):
+            changes += systemd.command(context, "daemon-reload")
+        if unit_differs or not (root / _ENABLED).is_symlink():
+            changes += systemd.command(context, "enable", SERVICE)
         return Plan(changes, "installed" if not changes else "missing, or not of this version")
-
-    @staticmethod
-    def _is_loaded(context: Context) -> bool:
-        """Whether systemd has read the unit as it is: a set-up may have been cut off before it was told."""
-        if context.programs.find("systemctl") is None:
-            return True
-        shown = context.programs.run(["systemctl", "show", "--property=LoadState,NeedDaemonReload", SERVICE])
-        return {"LoadState=loaded", "NeedDaemonReload=no"} <= set(shown.stdout.split())
-
-    @staticmethod
-    def _is_enabled(root: Path) -> bool:
-        return (root / "etc/systemd/system/multi-user.target.wants" / SERVICE).is_symlink()
-
-    @staticmethod
-    def _systemctl(context: Context, *words: str) -> list[Change]:
-        if context.programs.find("systemctl") is None:
-            return []
-        return [RunProgram(context.programs, ["systemctl", *words])]

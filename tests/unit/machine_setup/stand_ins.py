@@ -156,11 +156,19 @@ esac
 _SYSTEMCTL = """\
 units=$root/etc/systemd/system
 case "$1" in
+try-restart) [ ! -e "$here/active/$2" ] || date +%s >"$here/active/$2"; exit 0;;
 daemon-reload)
   rm -rf "$here/loaded"; mkdir "$here/loaded"
-  cp "$units"/*.service "$here/loaded/" 2>/dev/null; exit 0;;
+  cp "$units"/*.service "$units"/*.timer "$units"/*.path "$units"/*.slice "$here/loaded/" 2>/dev/null
+  exit 0;;
 show)
   for word; do unit=$word; done
+  case "$*" in *ActiveState*)
+    if [ -e "$here/active/$unit" ]; then
+      echo ActiveState=active; echo "ActiveEnterTimestamp=@$(cat "$here/active/$unit")"
+    else echo ActiveState=inactive; echo ActiveEnterTimestamp=; fi
+    exit 0;;
+  esac
   if [ ! -e "$here/loaded/$unit" ]; then
     if [ -e "$units/$unit" ]; then echo LoadState=loaded; else echo LoadState=not-found; fi
     echo NeedDaemonReload=yes
@@ -332,6 +340,11 @@ class StandIns:
         lines = log.read_text().splitlines() if log.exists() else []
         calls = [line.split("\t") for line in lines]
         return [call for call in calls if program in {"", call[0]}]
+
+    def start(self, unit: str, when: int) -> None:
+        """Have the `unit` run since `when`, in seconds of the epoch."""
+        (self.directory / "active").mkdir(exist_ok=True)
+        self.write(f"active/{unit}", f"{when}\n")
 
     def forget(self) -> None:
         """Forget the calls so far."""

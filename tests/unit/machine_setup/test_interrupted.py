@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from machine_setup.detect.machine import Machine
+from machine_setup.repository import units
 from machine_setup.setup import run
 from machine_setup.setup.context import Context
 from machine_setup.setup.options import ToolkitMode
@@ -16,7 +17,7 @@ from machine_setup.setup.steps import Made, Moment, Outcome, Runner
 from tests.unit.machine_setup.conftest import Box
 from tests.unit.machine_setup.mirror import mirror
 from tests.unit.machine_setup.stand_ins import StandIns
-from tests.unit.machine_setup.trees import MachineTree, amd_machine, nvidia_machine
+from tests.unit.machine_setup.trees import MachineTree, amd_machine, intel_machine, nvidia_machine
 
 MakeBox = Callable[..., Box]
 PROGRAMS = ("nvidia-smi", "apt-get", "dpkg", "systemctl")
@@ -68,7 +69,13 @@ def walk(
     build: Callable[[Path], MachineTree],
     mode: ToolkitMode,
     prepare: Callable[[Box], None],
+    *,
+    also: Callable[[Box], bool] = lambda _: True,
 ) -> int:
+    """Kill a set-up at each of its moments in turn, and finish it; how many moments it has.
+
+    The machine is then as one whose set-up ran through, and `also` holds.
+    """
     words = ("--nvidia-repository", repository, "--install-nvidia-toolkit", mode.value)
     whole = machine(tmp_path / "whole", build)
     prepare(whole)
@@ -82,6 +89,7 @@ def walk(
             return moment
         box.setup(*words)
         assert relocated(box) == expected, f"killed at moment {moment}"
+        assert also(box), f"killed at moment {moment}"
         moment += 1
 
 
@@ -119,6 +127,22 @@ def test_a_withdrawal_that_is_killed_is_finished_too(tmp_path: Path, repository:
     assert walk(tmp_path, repository, nvidia_machine, ToolkitMode.FALSE, set_up_from(repository)) > 2 * len(
         run.STEPS
     )
+
+
+def test_an_upgrade_of_the_units_that_is_killed_is_finished_too(tmp_path: Path, repository: str) -> None:
+    def of_an_older_version(box: Box) -> None:
+        box.tree.write(
+            f"etc/systemd/system/{units.GATE}", "[Service]\nExecStart=/opt/0.0.9/renet gate serve\n"
+        )
+        box.stand_ins.start(units.GATE, 1_000_000_000)
+
+    def gate_restarted(box: Box) -> bool:
+        return int((box.stand_ins.directory / "active" / units.GATE).read_text()) > 1_000_000_000
+
+    moments = walk(
+        tmp_path, repository, intel_machine, ToolkitMode.FALSE, of_an_older_version, also=gate_restarted
+    )
+    assert moments > 2 * len(run.STEPS) + 2 * len(units.UNITS)
 
 
 def test_killed_inside_a_step_it_is_finished_by_the_next(tmp_path: Path, repository: str) -> None:

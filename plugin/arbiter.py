@@ -42,7 +42,7 @@ class GateArbiter(Arbiter):
         self._listeners: dict[str, Listener] = {}
         self._registered: set[str] = set()
         self._register = cached_register(layout)
-        self._complaint = ""
+        self._complaints: set[str] = set()
         self._born: dict[int, float] = {}
         self._ready = False
 
@@ -50,7 +50,7 @@ class GateArbiter(Arbiter):
         """Open the sockets. Raises `RediaccError` where the register cannot be read."""
         self._listeners = {listener.path: listener for listener in sockets.inherited(self.cfg, self._log)}
         found = self._layout.plugin_dir.glob("rediacc-*.sock")
-        sockets.remove_dead(path for path in found if str(path) not in self._listeners)
+        sockets.remove_dead((path for path in found if str(path) not in self._listeners), self._wanted())
         self._follow()
         # gunicorn would tell systemd now, before there is a worker.
         with _without("NOTIFY_SOCKET"):
@@ -98,11 +98,15 @@ class GateArbiter(Arbiter):
         """SIGUSR2 would start a second master: sockets are handed over by systemd instead."""
         self._log.warning("SIGUSR2 is not supported: restart the service instead")
 
+    def _wanted(self) -> set[str]:
+        repositories = self._register.current().repositories
+        return {str(self._layout.plugin_socket(repository.slug)) for repository in repositories}
+
     def _follow(self) -> None:
         """Listen for every registered repository, and where systemd asks for it."""
-        repositories = self._register.current().repositories
-        registered = {str(self._layout.plugin_socket(repository.slug)) for repository in repositories}
+        registered = self._wanted()
         if registered == self._registered and registered <= self._listeners.keys():
+            self._complaints.clear()
             return
         for path in (self._registered - registered) & self._listeners.keys():
             listener = self._listeners.pop(path)
@@ -121,16 +125,18 @@ class GateArbiter(Arbiter):
 
     def _order(self, what: bytes, listener: Listener) -> None:
         fds = [listener.fileno()] if what == OPEN else []
-        for worker in self.WORKERS.values():
-            # A worker that has just ended is followed by one that inherits the sockets as they are now.
-            with contextlib.suppress(OSError):
+        for pid, worker in tuple(self.WORKERS.items()):
+            try:
                 order = what + listener.path.encode()
                 socket.send_fds(cast(GateWorker, worker).arbiter_end, [order], fds)
+            except OSError:
+                # It has ended or is far behind: the next worker inherits the sockets as they are now.
+                self.kill_worker(pid, signal.SIGTERM)
 
     def _complain(self, message: str) -> None:
-        if message != self._complaint:
+        if message not in self._complaints:
             self._log.error(message)
-        self._complaint = message
+        self._complaints.add(message)
 
     def _tell_systemd(self) -> None:
         now = time.monotonic()

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +56,10 @@ def inherited(conf: Any, log: Any) -> list[Listener]:
     return listeners
 
 
-def remove_dead(paths: Iterable[Path]) -> None:
+def remove_dead(paths: Iterable[Path], wanted: Set[str]) -> None:
     """Remove each plugin socket that nobody serves: it would cost every dockerd 15 s at a volume listing.
 
-    Raises `BusyError` where another gate serves one of them.
+    Raises `BusyError` where somebody serves one that is `wanted` here.
     """
     for path in paths:
         with socket.socket(socket.AF_UNIX) as probe:
@@ -70,6 +70,8 @@ def remove_dead(paths: Iterable[Path]) -> None:
             except ConnectionRefusedError:
                 path.unlink(missing_ok=True)
                 continue
+        if str(path) not in wanted:
+            continue
         raise BusyError(
             f"another process serves {path}",
             "One gate answers for all repositories: stop the other one (systemctl stop rediacc-gate)",

@@ -17,10 +17,10 @@ from gevent.hub import Waiter
 
 #: Cost of a request beyond its bytes.
 OVERHEAD = 8_000
-#: Cost after which the sockets are looked at again: about a millisecond of judging.
-SLICE = 80_000
+#: Cost after which the sockets are looked at again: about half a millisecond of judging.
+SLICE = 40_000
 #: What a repository that was away is owed.
-CREDIT = 160_000
+CREDIT = 80_000
 
 
 class Lane:

@@ -70,6 +70,7 @@ class GateWorker(GeventWorker):
         super().__init__(*args, **kwargs)
         # Made before the fork: the arbiter keeps one end, the worker the other.
         self.arbiter_end, self.orders = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.arbiter_end.setblocking(False)  # a worker that hangs must not hold its master up
         self._stopping: Event | None = None
         self._servers: dict[str, tuple[StreamServer, Door]] = {}
         self._leaving: list[tuple[StreamServer, Door]] = []
@@ -137,14 +138,18 @@ class GateWorker(GeventWorker):
 
     def _obey(self) -> None:
         orders = gevent_socket(fileno=self.orders.detach())
-        while True:
-            order, fds, _, _ = socket.recv_fds(orders, _ORDER_LIMIT, 1)
-            if not order:
-                return
-            if order[:1] == OPEN:
-                self._open(gevent_socket(fileno=fds[0]))
-            elif (path := order[1:].decode()) in self._servers:
-                self._close(path)
+        try:
+            while True:
+                order, fds, _, _ = socket.recv_fds(orders, _ORDER_LIMIT, 1)
+                if not order:
+                    return
+                if order[:1] == OPEN:
+                    self._open(gevent_socket(fileno=fds[0]))
+                elif (path := order[1:].decode()) in self._servers:
+                    self._close(path)
+        except Exception:
+            self.log.exception("an order of the master failed; the next worker inherits the sockets")
+            self.alive = False
 
     def _watch(self) -> None:
         while True:

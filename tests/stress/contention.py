@@ -30,6 +30,8 @@ from spec.errors import BusyError, RefusedError
 from spec.layout import Layout
 from tests.stress.machine import ALIASES, make
 
+_LEAST_CHANGES = 10
+
 
 @dataclass
 class Outcome:
@@ -102,7 +104,8 @@ def _work(layout: Layout, me: Repository, witnesses: Path, seconds: float, resul
     tenant = _Tenant(layout, me, witnesses)
     end = time.monotonic() + seconds
     try:
-        while time.monotonic() < end:
+        # On a computer that is busy the time alone may be over before anything has happened.
+        while time.monotonic() < end or len(tenant.outcome.durations) < _LEAST_CHANGES:
             tenant.act()
     except Exception as error:
         tenant.outcome.problems.append(f"{me.ref}: {type(error).__name__}: {error}")

@@ -1,6 +1,8 @@
 """The test engine keeps its own promises: it starts, obeys, and leaves nothing behind."""
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -118,3 +120,27 @@ def _commands() -> list[str]:
 def _traces() -> tuple[list[Path], list[Path]]:
     """Network interfaces, and the sockets of shims."""
     return sorted(Path("/sys/class/net").iterdir()), sorted(Path("/run/containerd").iterdir())
+
+
+def test_a_run_that_is_told_to_end_leaves_no_daemon(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "told.py").write_text(
+        "import time\n"
+        "def test_it(start_daemon):\n"
+        "    daemon = start_daemon(image=False)\n"
+        f"    open({str(tmp_path / 'directory')!r}, 'w').write(str(daemon.directory))\n"
+        "    time.sleep(600)\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "tests.engine.conftest"]
+    run = subprocess.Popen(
+        [*command, "-q", str(tmp_path / "told.py")], cwd=Path(__file__).parents[2], stdout=subprocess.DEVNULL
+    )
+    started = tmp_path / "directory"
+    deadline = time.monotonic() + 60
+    while not started.exists() or not started.read_text():
+        assert run.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    run.terminate()
+    assert run.wait(60) == pytest.ExitCode.INTERRUPTED
+    assert not Path(started.read_text()).exists()
+    assert not [command for command in _commands() if started.read_text() in command]

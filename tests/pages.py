@@ -5,6 +5,7 @@ A block is fenced as ``sh``. Before the first one, a page says where its command
 
 * ``engine``: as root on a machine with the gate, Docker, and the repositories ``gpu-a`` and ``team-b``;
 * ``lab``: as root on a bare Debian machine with systemd and two render nodes;
+* ``container``: as root in such a clone, with a base image and wheels, on a machine with a repository gpu-a;
 * ``checkout``: as root in a clone of this repository;
 * ``operator``: at a desk whose ssh reaches such a bare machine as lab.example.org, with wheels for it.
 
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PLACES = ("engine", "lab", "checkout", "operator")
+PLACES = ("engine", "lab", "container", "checkout", "operator")
 _PLACE = re.compile(r"<!-- commands run: (\w+) -->")
 _FENCE = re.compile(r"\s*```(\w*)")
 _REFUSED = re.compile(r"(?P<command>.*\S)\s+# refused\b.*")

@@ -14,7 +14,7 @@ import pytest
 from tests.lab.build import PROJECT
 from tests.lab.image import Image
 from tests.lab.machine import Machine
-from tests.pages import script
+from tests.pages import pages_of, script
 from tests.remote.machine import Operator, operator
 from tests.remote.source import NEXT, next_version
 
@@ -114,10 +114,7 @@ def test_from_nothing_to_a_container_with_a_device(desk: Desk) -> None:
     assert "native, inventory" in shown
     assert device in shown
 
-    desk.machine.run(
-        "mkdir -p /root/image/bin && cp /bin/busybox /root/image/bin/ && tar -C /root/image -c . |"
-        " docker -H unix:///run/rediacc/docker-gpu-a.sock import - busybox"
-    )
+    _import_busybox(desk)
     assert "has no grant" in desk.nodes("gpu-a", device)
 
     desk.rdc("repo", "gpu", "grant", "gpu-a", "--device", device)
@@ -135,6 +132,20 @@ def test_from_nothing_to_a_container_with_a_device(desk: Desk) -> None:
     assert [one["ref"] for one in desk.data("repo", "list", "lab")] == ["gpu-a"]
 
 
+@pytest.mark.parametrize("page", [page for page in pages_of("operator") if page != "docs/rdc.md"])
+def test_the_other_pages_commands_work(desk: Desk, page: str) -> None:
+    desk.rdc("repo", "delete", "gpu-a", "--yes")
+    desk.rdc("machine", "remove", "lab")
+    assert ": revoked, gpu-a" in desk.type_page(page)
+
+
+def _import_busybox(desk: Desk) -> None:
+    desk.machine.run(
+        "mkdir -p /root/image/bin && cp /bin/busybox /root/image/bin/ && tar -C /root/image -c . |"
+        " docker -H unix:///run/rediacc/docker-gpu-a.sock import - busybox"
+    )
+
+
 def _device(desk: Desk) -> str:
     inventory = json.loads(desk.rdc("machine", "gpu", "list", "lab", "-o", "json"))
     return str(inventory["devices"][0]["name"])
@@ -142,6 +153,7 @@ def _device(desk: Desk) -> str:
 
 def test_an_upgrade_keeps_grants_and_what_runs(desk: Desk, tmp_path: Path) -> None:
     device = _device(desk)
+    _import_busybox(desk)
     desk.rdc("repo", "gpu", "grant", "gpu-a", "--device", device)
     run = f"run --detach --name keeper --network none --device {device} busybox busybox sleep 3600"
     desk.docker("gpu-a", run)

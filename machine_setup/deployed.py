@@ -21,6 +21,16 @@ def deployed_file(name: str) -> bytes:
     return Path(__file__).parent.parent.joinpath("deploy", name).read_bytes()
 
 
+def is_packaged(path: Path, content: bytes) -> bool:
+    """Whether a distribution's package has brought `content`, which would go to `path` below an ``etc``.
+
+    Such a file is the package's to keep: systemd and udev read it from below ``usr/lib``.
+    """
+    before, _, after = str(path).rpartition("/etc/")
+    packaged = Path(before, "usr/lib", after)
+    return not path.exists() and packaged.is_file() and packaged.read_bytes() == content
+
+
 def renet_command(programs: Programs) -> str:
     """How a unit starts this installation's ``renet``: services know nothing of an operator's PATH."""
     beside = Path(sys.executable).with_name("renet")

@@ -28,7 +28,7 @@ def commands_page() -> str:
         "`rdc` is the operator's command on any workstation; `renet` is the command on the machine.\n",
     ]
     for program in (rdc, renet):
-        for path, command in _walk(program.name or "", program):
+        for path, command in walk(program.name or "", program):
             parts.append(f"{'##' if ' ' not in path else '###'} {path}\n")
             parts.append(f"```text\n{_help(path, command)}\n```\n")
     parts += ["## Exit statuses\n", *_statuses()]
@@ -63,14 +63,15 @@ def _table(what: str, rows: Sequence[Message]) -> Iterator[str]:
     yield ""
 
 
-def _walk(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+def walk(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    """Every command below `command`, itself first, with the words that a user types."""
     yield path, command
     if isinstance(command, click.Group):
         context = click.Context(command, info_name=path)
         for name in command.list_commands(context):
             child = command.get_command(context, name)
             if child is not None and not child.hidden:
-                yield from _walk(f"{path} {name}", child)
+                yield from walk(f"{path} {name}", child)
 
 
 def _help(path: str, command: click.Command) -> str:

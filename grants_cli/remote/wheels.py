@@ -5,6 +5,7 @@ import hashlib
 import importlib.util
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -42,11 +43,12 @@ def pip_wheel(directory: Path) -> Path:
     installed = _installed("pip", "pip/__init__.py")
     if installed:
         return repack(installed, directory)
-    # PEP 453: Python itself carries one, but distributions may take it out.
+    # PEP 453: Python itself carries one, but distributions may take it out, and say where they have put it.
     spec = importlib.util.find_spec("ensurepip")
     bundled = Path(spec.origin).parent / "_bundled" if spec and spec.origin else directory
-    for wheel in sorted(bundled.glob("pip-*.whl")):
-        return wheel
+    for place in (bundled, Path(sysconfig.get_config_var("WHEEL_PKG_DIR") or bundled)):
+        for wheel in sorted(place.glob("pip-*.whl")):
+            return wheel
     raise CommandFailedError(
         "there is no pip in this installation to send along", f"{sys.executable} -m ensurepip"
     )

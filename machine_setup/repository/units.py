@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from grants_cli.register import Repository
-from machine_setup.deployed import deployed_file, with_renet
+from machine_setup.deployed import deployed_file, is_packaged, with_renet
 from machine_setup.programs import Programs
 from machine_setup.repository import mounts
 from spec.errors import CommandFailedError
@@ -65,7 +65,7 @@ def install(layout: Layout) -> tuple[Path, ...]:
 
 
 def _written(path: Path, content: bytes) -> Path | None:
-    if path.is_file() and path.read_bytes() == content:
+    if is_packaged(path, content) or (path.is_file() and path.read_bytes() == content):
         return None
     replace_file(path, content)
     return path

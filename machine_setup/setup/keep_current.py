@@ -5,7 +5,7 @@ running, so the second of two quick changes would be missed. udev reads its rule
 change.
 """
 
-from machine_setup.deployed import deployed_file, with_renet
+from machine_setup.deployed import deployed_file, is_packaged, with_renet
 from machine_setup.setup import systemd
 from machine_setup.setup.changes import Change, WriteFile
 from machine_setup.setup.context import Context
@@ -40,8 +40,9 @@ class KeepCurrentStep:
                 with_renet(deployed_file(f"systemd/{SERVICE}"), context.programs),
             ),
         ]
-        changes: list[Change] = [file for file in files if file.is_needed]
-        unit_differs = files[1].is_needed
+        needed = [file for file in files if file.is_needed and not is_packaged(file.path, file.content)]
+        changes: list[Change] = [*needed]
+        unit_differs = files[1] in needed
         if unit_differs or not systemd.has_read(context, SERVICE):
             changes += systemd.command(context, "daemon-reload")
         if unit_differs or not (root / _ENABLED).is_symlink():

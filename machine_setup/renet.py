@@ -41,7 +41,6 @@ _REPO = LazyGroup(
     help="Make, adopt, fork and delete repositories, and run their daemons.",
     lazy={
         "adopt": "machine_setup.repository.commands.adopt:adopt",
-        "clean": "machine_setup.repository.commands.internal:clean",
         "create": "machine_setup.repository.commands.create:create",
         "delete": "machine_setup.repository.commands.delete:delete",
         "fork": "machine_setup.repository.commands.fork:fork",

@@ -129,6 +129,7 @@ def stop(layout: Layout, repository: Repository) -> None:
     if units.in_use(layout):
         units.stop(repository)
     daemon.end_everything(repository)
+    prepare.down(layout, repository)
 
 
 def _check_managed(repository: Repository) -> None:
@@ -149,7 +150,6 @@ def delete(layout: Layout, repository: Repository, *, keep_data: bool) -> None:
         stop(layout, repository)
         if units.in_use(layout):
             units.remove(layout, repository)
-        prepare.down(layout, repository)
         _remove_files(layout, repository, keep_data)
     with GrantStore(layout).transaction() as transaction:
         repositories.delete(transaction, repository)

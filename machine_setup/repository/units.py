@@ -17,8 +17,13 @@ GATE = "rediacc-gate.service"
 #: Units that are on as soon as there is a repository.
 SHARED = (GATE, "rediacc-views.service", "rediacc-views.path", "rediacc-views.timer")
 UNITS = (
-    "rediacc-docker@.service", "rediacc-docker@.socket", "rediacc-gate@.socket", "rediacc.slice", *SHARED,
-)  # fmt: skip
+    "rediacc-docker@.service",
+    "rediacc-docker@.socket",
+    "rediacc-gate@.socket",
+    "rediacc-prepare@.service",
+    "rediacc.slice",
+    *SHARED,
+)
 TMPFILES = "etc/tmpfiles.d/rediacc.conf"
 
 

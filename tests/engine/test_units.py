@@ -12,7 +12,12 @@ from machine_setup.repository import units
 from spec.layout import Layout
 from tests.unit.machine_setup.repository.test_parts import repository
 
-INSTANCES = ("rediacc-docker@gpu-a.service", "rediacc-docker@gpu-a.socket", "rediacc-gate@gpu-a.socket")
+INSTANCES = (
+    "rediacc-docker@gpu-a.service",
+    "rediacc-docker@gpu-a.socket",
+    "rediacc-gate@gpu-a.socket",
+    "rediacc-prepare@gpu-a.service",
+)
 PLAIN = ("rediacc-gate.service", "rediacc-views.service", "rediacc-views.path", "rediacc-views.timer")
 
 # What `systemd-analyze security` may give at most (0 is fully confined, 10 not at all). dockerd is root with

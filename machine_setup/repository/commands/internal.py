@@ -1,4 +1,4 @@
-"""``renet repo prepare|clean|views``: what the units call."""
+"""``renet repo prepare|views``: what the units call."""
 
 import time
 
@@ -22,15 +22,6 @@ def prepare_command(slug: str) -> None:
         raise RefusedError(f"{repository.ref} is adopted: renet does not start its daemon", "")
     daemon.end_everything(repository)
     prepare.up(layout(), repository)
-
-
-@click.command("clean", hidden=True)
-@click.argument("slug")
-def clean(slug: str) -> None:
-    """Remove what is left of the daemon of the repository SLUG after it has ended."""
-    repository = lifecycle.find(layout(), slug)
-    daemon.end_everything(repository)
-    prepare.down(layout(), repository)
 
 
 @click.command("views")

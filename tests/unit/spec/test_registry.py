@@ -115,3 +115,10 @@ def test_a_fifo_or_device_in_the_directory_is_an_error_and_stops_nobody(tmp_path
     registry = read([tmp_path])
     assert registry.names() == ("acme.example/gpu=a0",)
     assert {problem.file for problem in registry.errors} == {tmp_path / "pipe.yaml", tmp_path / "zero.json"}
+
+
+def test_a_subdirectory_is_passed_over_whatever_its_name(tmp_path: Path) -> None:
+    (tmp_path / "inner.yaml").mkdir()
+    write(tmp_path / "inner.yaml/acme.yaml", "a0")
+    registry = read([tmp_path])
+    assert (registry.names(), registry.errors) == ((), ())

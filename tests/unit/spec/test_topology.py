@@ -103,11 +103,12 @@ def test_a_card_without_a_compute_entry_is_no_compute_card(tmp_path: Path) -> No
     assert [card.identity.address for card in topology.amd_cards] == ["0000:c3:00.0"]
 
 
-def test_two_cards_without_a_unique_id_stay_two(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unique_ids", [(0, 0), (7, 8)])
+def test_two_functions_that_are_no_partitions_stay_two(unique_ids: tuple[int, int], tmp_path: Path) -> None:
     machine = trees.Machine(tmp_path)
     for function in (0, 1):
         machine.pci_card(f"0000:05:00.{function}", trees.AMD, 0x7310, 128 + function, driver="amdgpu")
-        machine.kfd_node(function + 1, 128 + function, trees.location(5, 0, function))
+        machine.kfd_node(function + 1, 128 + function, trees.location(5, 0, function), unique_ids[function])
     assert len(read_topology(tmp_path).amd_cards) == 2
 
 

@@ -35,7 +35,10 @@ def closed(layout: Layout, register: Register) -> Closed:
         *own_program(),
     )
     daemons = (
-        path for each in register.repositories for path in (each.socket, each.data_root, each.daemon_json)
+        path
+        for each in register.repositories
+        for path in (each.socket, each.data_root, each.daemon_json, each.exec_root)
+        if path is not None
     )
     return Closed.of(_both_ways(map(str, (*machine, *daemons))))
 

@@ -38,7 +38,14 @@ class Bound:
     read_only: bool = False
 
 
-Step = Hidden | Closed | Bound
+@dataclass(frozen=True)
+class ReadOnly:
+    """A directory that the daemon sees and cannot change; nor can a container that has it mounted."""
+
+    path: Path
+
+
+Step = Hidden | Closed | Bound | ReadOnly
 
 # Not below the layout's root: dockerd, containerd and runc look for these at fixed places.
 _CDI = Path("/etc/cdi")
@@ -48,6 +55,11 @@ _PLUGINS = _DOCKER / "plugins"
 _OTHERS = tuple(map(Path, ("/run/cdi", "/run/podman", "/run/crio", "/var/lib/docker", "/var/lib/containerd")))
 
 
+# A link that a tenant turns after the gate has looked, and a restart policy follows without asking, leads to
+# the system at worst as a reader.
+_SYSTEM = tuple(map(Path, ("/boot", "/etc", "/root", "/usr", "/var/spool")))
+
+
 def plan(layout: Layout, repository: Repository) -> tuple[Step, ...]:
     """The steps for the daemon of `repository`: what is hidden, then what is bound into it."""
     home = layout.repository_dir(repository.guid)
@@ -55,6 +67,7 @@ def plan(layout: Layout, repository: Repository) -> tuple[Step, ...]:
     configuration = layout.daemon_json(repository.slug).parent
     hidden = (home.parent, layout.register.parent, layout.docker_socket(repository.slug).parent, _DOCKER)
     return (
+        *(ReadOnly(path) for path in _SYSTEM),
         *(Hidden(path) for path in hidden),
         *(Closed(path) for path in (layout.gate_log.parent, *_OTHERS)),
         Bound(home, home),
@@ -84,6 +97,8 @@ def _unit_line(step: Step) -> str:
             return f"TemporaryFileSystem={path}:ro,mode=0755"
         case Closed(path):
             return f"InaccessiblePaths=-{path}"
+        case ReadOnly(path):
+            return f"ReadOnlyPaths=-{path}"
         case Bound(source, target, read_only):
             return f"{'BindReadOnlyPaths' if read_only else 'BindPaths'}={source}:{target}"
 
@@ -95,11 +110,13 @@ def as_script(steps: Sequence[Step], command: Sequence[str]) -> str:
     does, because what is hidden afterwards holds some of them.
     """
     bound = [step for step in steps if isinstance(step, Bound)]
-    covered = [step for step in steps if not isinstance(step, Bound)]
+    covered = [step for step in steps if isinstance(step, Hidden | Closed)]
+    unchanging = [step.path for step in steps if isinstance(step, ReadOnly)]
     lines = ["set -e", "aside=$(mktemp -d)", 'mount -t tmpfs tmpfs "$aside"']
     for number, bind in enumerate(bound):
         lines.append(f'mkdir "$aside/{number}"')
         lines.append(f'mount --rbind {_quoted(bind.source)} "$aside/{number}"')
+    lines += [_if_there(path, f"mount --rbind {_quoted(path)}") for path in unchanging]
     for cover in covered:
         mode = "0755" if isinstance(cover, Hidden) else "0000"
         lines.append(_if_there(cover.path, f"mount -t tmpfs -o mode={mode} tmpfs"))
@@ -110,6 +127,7 @@ def as_script(steps: Sequence[Step], command: Sequence[str]) -> str:
         if bind.read_only:
             lines.append(f"mount -o remount,bind,ro {target}")
     lines += [_if_there(cover.path, "mount -o remount,bind,ro") for cover in covered]
+    lines += [_if_there(path, "mount -o remount,bind,ro") for path in unchanging]
     lines += ['umount -R -l "$aside"', 'rmdir "$aside"', f"exec {shlex.join(_without_dropped(command))}"]
     return "\n".join(lines) + "\n"
 

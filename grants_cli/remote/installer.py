@@ -123,6 +123,8 @@ def build(target: Path) -> None:
             raise InstallError(
                 "install-failed", "the new renet does not answer; the machine keeps the version it had"
             )
+        # --version imports none of what the gate needs: a dependency that is missing shows now.
+        call([str(target / "bin/python"), "-I", "-c", "import plugin.serve"], "the new gate cannot start")
         (target / COMPLETE).touch()
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)

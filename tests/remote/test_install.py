@@ -105,6 +105,7 @@ def test_an_upgrade_keeps_grants_and_the_old_version(
 
 BROKEN = {
     "does not start": ("machine_setup/renet.py", "raise SystemExit('broken')\n", "does not answer"),
+    "gate cannot start": ("plugin/serve.py", "import no_such_module\n", "the new gate cannot start"),
     "cannot read the register": (
         "grants_cli/register.py",
         "raise RuntimeError('cannot read it')\n",

@@ -1,6 +1,7 @@
 """Answers to the judge's questions, from the repository's daemon and the kernel."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from plugin import kernel
@@ -15,6 +16,7 @@ from plugin.context import (
     VolumeQuery,
 )
 from plugin.daemon import DaemonClient
+from plugin.patience import patiently
 
 
 def answers(
@@ -32,7 +34,7 @@ def answers(
         failed: Unanswered | None = None
         for query in queries:
             if isinstance(query, PathQuery):
-                found[query] = kernel.place(query.path, str(host))
+                found[query] = patiently(daemon, partial(kernel.place, query.path, str(host)))
             elif isinstance(query, BuildQuery):
                 found[query] = Builds(build_problem())
             else:

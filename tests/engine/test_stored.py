@@ -238,7 +238,7 @@ def test_a_daemon_that_does_not_answer_means_no_and_delays_nobody_else(
         time.sleep(0.2)
         started = time.monotonic()
         tenant.raw("GET /_ping")
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 3
         for thread in threads:
             thread.join(20)
         answer = outcome["answer"]
@@ -246,7 +246,7 @@ def test_a_daemon_that_does_not_answer_means_no_and_delays_nobody_else(
         assert answer["Allow"] is False
         assert "could not learn" in answer["Msg"]
         assert isinstance(outcome["took"], float)
-        assert outcome["took"] < 8
+        assert outcome["took"] < 15
 
 
 def ask_gate(plugin: str, method: str, target: str) -> dict[str, object]:

@@ -19,6 +19,7 @@ def machine(engine: Engine) -> Iterator[Repositories]:
         yield machine
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["/etc", "/usr/local/src"])
 def test_what_a_restart_policy_reaches_cannot_be_changed(
     machine: Repositories, tmp_path: Path, target: str

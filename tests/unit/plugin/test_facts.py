@@ -185,11 +185,11 @@ def test_a_mute_daemon_is_waited_for_once(tmp_path: Path, monkeypatch: pytest.Mo
     queries = tuple(VolumeQuery(f"v{number}") for number in range(20))
 
     def slow(_target: str) -> tuple[int, bytes]:
-        time.sleep(0.5)
+        time.sleep(3)
         return 200, b"{}"
 
     with daemon_at(path, slow):
         started = time.monotonic()
         found = ask(queries, path)
-        assert time.monotonic() - started < 0.45
+        assert time.monotonic() - started < 2
     assert all(isinstance(answer, Unanswered) for answer in found.values())

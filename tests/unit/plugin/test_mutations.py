@@ -21,7 +21,7 @@ from tests.unit.plugin import vectors
 from tests.unit.plugin.machine import USUAL, ask_gate, context
 from tests.unit.plugin.test_vectors import BUILDS, CLIENTS, LEGIT_BUT_REFUSED, MACHINES, requests_of
 
-EXAMPLES = 600
+EXAMPLES = 400
 #: Seconds of processor time that judging a recorded request may take. A hundredth of it is usual.
 BOUND = 0.25
 #: Seconds for the worst that fits into 4 MiB, which is all that dockerd takes.

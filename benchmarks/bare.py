@@ -1,8 +1,10 @@
-"""The cheapest plugin there can be: a socket loop that parses what the gate parses, and allows everything.
+"""The cheapest plugin there can be: a socket loop that parses and allows everything.
 
-    python -m benchmarks.bare PATH
+    python -m benchmarks.bare PATH [--parse-all]
 
-One thread for each connection, no HTTP beyond the length of the body, no decision.
+One thread for each connection, no HTTP beyond the length of the body, no decision. It parses what the gate
+parses, the message about a request and the body in it; with --parse-all also the message about the response,
+which repeats them, as a plugin must that does not know better.
 """
 
 import json
@@ -17,17 +19,17 @@ _ALLOW = (
 )
 
 
-def serve(path: str) -> None:
-    """Answer on the unix socket `path` until the process is killed."""
+def serve(path: str, parsed: bytes) -> None:
+    """Answer on the unix socket `path` until the process is killed; parse calls that begin with `parsed`."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(4096)
         while True:
             connection, _ = listener.accept()
-            threading.Thread(target=_converse, args=(connection,), daemon=True).start()
+            threading.Thread(target=_converse, args=(connection, parsed), daemon=True).start()
 
 
-def _converse(connection: socket.socket) -> None:
+def _converse(connection: socket.socket, parsed: bytes) -> None:
     with connection:
         while True:
             data = connection.recv(16384)
@@ -39,7 +41,7 @@ def _converse(connection: socket.socket) -> None:
             while missing:
                 parts.append(connection.recv(min(missing, 262144)))
                 missing -= len(parts[-1])
-            if head.startswith(b"POST /AuthZPlugin.AuthZReq"):
+            if head.startswith(parsed):
                 message = json.loads(b"".join(parts).decode())
                 if encoded := message.get("RequestBody"):
                     json.loads(pybase64.b64decode(encoded, validate=True).decode())
@@ -47,4 +49,4 @@ def _converse(connection: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(sys.argv[1], b"POST /" if sys.argv[2:] else b"POST /AuthZPlugin.AuthZReq")

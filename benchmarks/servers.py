@@ -86,10 +86,10 @@ class Server:
 class Bare(Server):
     """The socket loop of `benchmarks.bare`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str) -> None:
         super().__init__()
         self.path = self.directory / "bare.sock"
-        self.start(["benchmarks.bare", str(self.path)], self.path)
+        self.start(["benchmarks.bare", str(self.path), *options], self.path)
 
 
 class Gate(Server):

@@ -106,7 +106,7 @@ def integer(bounds: tuple[int, int], code: str = "wrong-type") -> Decode:
         value = decoder.scalar(node, where, "an integer", code)
         if value is None:
             return None
-        if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        if isinstance(value, float) and value.is_integer():
             value = int(value)
         if type(value) is int and low <= value <= high:
             return value

@@ -114,7 +114,10 @@ def test_a_fifo_or_device_in_the_directory_is_an_error_and_stops_nobody(tmp_path
     write(tmp_path / "acme.yaml", "a0")
     registry = read([tmp_path])
     assert registry.names() == ("acme.example/gpu=a0",)
-    assert {problem.file for problem in registry.errors} == {tmp_path / "pipe.yaml", tmp_path / "zero.json"}
+    assert {(problem.file, problem.found) for problem in registry.errors} == {
+        (tmp_path / "pipe.yaml", "no regular file"),
+        (tmp_path / "zero.json", "no regular file"),
+    }
 
 
 def test_a_subdirectory_is_passed_over_whatever_its_name(tmp_path: Path) -> None:

@@ -220,9 +220,22 @@ def test_what_libyaml_reads_and_the_engine_does_not_is_refused(text: str) -> Non
     assert [problem.code for problem in problems(text.encode())] == ["not-yaml"]
 
 
-@pytest.mark.parametrize("text", [r"a: 'x\/'", r'a: "x\\/"', "a: x?y", "{a: !!str 'b,c', d: '?'}"])
+@pytest.mark.parametrize(
+    "text", [r"a: 'x\/'", r'a: "x\\/"', "a: x?y", "a: [b]\nc: x?y", "{a: !!str 'b,c', d: '?'}"]
+)
 def test_what_only_looks_like_it_is_read(text: str) -> None:
     assert {problem.code for problem in problems(text.encode())} == {"unknown-field"}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "codes"),
+    [("{a: x, a: x}", ["duplicate-key"]), ("{1: x, '1': y}", ["duplicate-key"]), ("{1: x, '1': x}", [])],
+)
+def test_a_key_is_there_once(annotations: str, codes: list[str]) -> None:
+    """Of two keys that only their types tell apart, which one the engine takes is chance."""
+    text = f"cdiVersion: 0.6.0\nkind: acme.example/gpu\nannotations: {annotations}\n"
+    text += "devices: [{name: a, containerEdits: {env: [A=1]}}]\n"
+    assert [problem.code for problem in problems(text.encode())] == codes
 
 
 @pytest.mark.parametrize("null", ["", "~", "null", "NULL", '!!null ""', "!!null ~"])

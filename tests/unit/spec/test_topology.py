@@ -75,6 +75,12 @@ def test_a_card_that_no_driver_has_is_seen_on_the_bus(tmp_path: Path) -> None:
     ]
 
 
+def test_a_processing_accelerator_is_seen_on_the_bus_too(tmp_path: Path) -> None:
+    machine = trees.mi300_cpx(tmp_path)
+    machine.pci_card("0000:0b:00.0", 0x8086, 0x1234, class_code=0x020000)
+    assert [gpu.class_code for gpu in read_topology(tmp_path).pci_gpus] == [0x120000]
+
+
 def test_the_partitions_of_a_card_are_one_card(tmp_path: Path) -> None:
     trees.mi300_cpx(tmp_path, cards=2)
     topology = read_topology(tmp_path)
@@ -94,6 +100,14 @@ def test_cards_are_in_the_order_of_the_bus_and_an_apu_is_a_card(tmp_path: Path) 
         ("0000:03:00.0", 129),
         ("0000:e6:00.0", 128),
     ]
+
+
+def test_the_systems_memory_is_not_a_cards(tmp_path: Path) -> None:
+    trees.amd_apu_and_card(tmp_path)
+    bank = tmp_path / "sys/class/kfd/kfd/topology/nodes/0/mem_banks/1/properties"
+    trees.write(bank, "heap_type 0\nsize_in_bytes 66571993088\nflags 0")
+    _, apu = read_topology(tmp_path).amd_cards
+    assert apu.memory == 536_870_912
 
 
 def test_a_card_without_a_compute_entry_is_no_compute_card(tmp_path: Path) -> None:

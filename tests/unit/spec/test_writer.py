@@ -126,6 +126,14 @@ def spec_of(*names: str) -> Spec:
     return Spec("0.5.0", "acme.example/gpu", tuple(Device(name, edits) for name in names))
 
 
+def test_the_order_in_which_annotations_were_made_does_not_matter() -> None:
+    one, other = (
+        Spec("0.6.0", "acme.example/gpu", spec_of("a").devices, annotations=annotations)
+        for annotations in ({"a": "1", "b": "2"}, {"b": "2", "a": "1"})
+    )
+    assert encode_spec(one) == encode_spec(other)
+
+
 def test_a_spec_is_written_once(tmp_path: Path) -> None:
     path = tmp_path / "cdi/acme.yaml"
     assert write_spec(path, spec_of("0"))

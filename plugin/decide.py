@@ -170,7 +170,7 @@ def _judge_stored(operation: Operation, request: Request, findings: _Findings) -
         raise DenialError(
             Denial(
                 "unreadable-request",
-                f"{operation.name} is the name of one container and the beginning of another's id",
+                f"{operation.name[:100]} is the name of one container and the beginning of another's id",
                 "Use the full id of the container",
             )
         )

@@ -173,13 +173,13 @@ class Struct:
 
     def _unknown(self, name: str, item: object) -> int:
         if fold(name) in self._folded:
-            raise unreadable(f"{name!r} is another spelling of a field", name)
+            raise unreadable(f"{name[:100]!r} is another spelling of a field", name)
         if item is None:
             return name.count(":")  # Go leaves the zero value, whatever the field may come to mean
         raise DenialError(
             Denial(
                 "unknown-field",
-                f"the gate does not know the field {name!r}",
+                f"the gate does not know the field {name[:100]!r}",
                 "Leave it out; if it is new in the Docker API, the gate needs an update: ask an operator",
                 name,
             )

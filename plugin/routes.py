@@ -289,7 +289,7 @@ def route(method: str, target: str) -> Operation:
     raise DenialError(
         Denial(
             "unknown-endpoint",
-            f"{method} {path} is not an endpoint of the Docker API that the gate knows",
+            f"{method[:20]} {path[:200]} is not an endpoint of the Docker API that the gate knows",
             "If it is new in Docker, the gate needs an update; ask an operator",
         )
     )

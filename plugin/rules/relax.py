@@ -8,7 +8,7 @@ ALWAYS = "true"
 
 def relaxable(rule: str, message: str, subject: str, field: str, context: Context) -> Denial:
     """A denial by a host rule; `subject` is what gate.yaml has to name to allow it."""
-    value = subject if subject == ALWAYS else f"[{subject}]"
+    value = subject if subject == ALWAYS else f"[{subject[:200]}]"
     fix = (
         f"Leave it out, or ask an operator to allow it in gate.yaml:"
         f" repositories: {{{context.repository}: {{allow: {{{rule}: {value}}}}}}}"

@@ -13,7 +13,7 @@ from plugin.denial import Denial
 from plugin.rules.paths import clean, is_plain, judge_path
 from plugin.rules.words import words
 
-VOLUME_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+VOLUME_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
 DRIVERS = frozenset({"", "local"})
 OPTIONS = frozenset({"type", "o", "device", "size"})
 

@@ -24,6 +24,8 @@ from tests.unit.plugin.test_vectors import BUILDS, CLIENTS, LEGIT_BUT_REFUSED, M
 EXAMPLES = 400
 #: Seconds of processor time that judging a recorded request may take. A hundredth of it is usual.
 BOUND = 0.25
+#: Characters of a denial, whatever the client wrote.
+LONGEST_MESSAGE = 2000
 #: Seconds for the worst that fits into 4 MiB, which is all that dockerd takes.
 LARGEST_BOUND = 2.0
 
@@ -223,6 +225,7 @@ def judged(request: Request) -> bool:
     decision = ask_gate(request, context(), USUAL)
     assert time.process_time() - started < BOUND
     assert decision.allow == (decision.denial is None)
+    assert decision.denial is None or len(decision.denial.text) < LONGEST_MESSAGE
     return decision.allow
 
 
@@ -336,8 +339,74 @@ def test_no_value_of_a_field_makes_it_fail(name: str, value: Any) -> None:
 )
 def test_the_largest_bodies_are_judged_in_time(body: bytes) -> None:
     started = time.process_time()
-    ask_gate(Request("POST", "/containers/create", body), context(), USUAL)
+    denial = ask_gate(Request("POST", "/containers/create", body), context(), USUAL).denial
     assert time.process_time() - started < LARGEST_BOUND
+    assert denial is None or len(denial.text) < LONGEST_MESSAGE
+
+
+HUGE = "x" * 1_000_000
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {HUGE: 1},
+        {"BINDS" + HUGE: 1},
+        {"Binds": [f"/{HUGE}:/x"]},
+        {"Binds": [f"{HUGE}:/x"]},
+        {"Binds": [f"/srv:/x:{HUGE}"]},
+        {"Binds": [f"/root/{HUGE}:/x"]},
+        {"CapAdd": [HUGE]},
+        {"SecurityOpt": [HUGE]},
+        {"Runtime": HUGE},
+        {"PidMode": HUGE},
+        {"IpcMode": HUGE},
+        {"Sysctls": {HUGE: ""}},
+        {"Annotations": {HUGE: ""}},
+        {"Tmpfs": {HUGE: HUGE}},
+        {"LogConfig": {"Type": HUGE}},
+        {"Devices": [{"PathOnHost": HUGE}]},
+        {"DeviceCgroupRules": [HUGE]},
+        {"DeviceRequests": [{"Driver": "cdi", "DeviceIDs": [HUGE]}]},
+        {"Mounts": [{"Type": HUGE}]},
+        {
+            "Mounts": [
+                {"Type": "volume", "VolumeOptions": {"DriverConfig": {"Name": HUGE, "Options": {HUGE: "x"}}}}
+            ]
+        },
+        {
+            "Mounts": [
+                {"Type": "volume", "VolumeOptions": {"DriverConfig": {"Options": {"o": HUGE, "type": HUGE}}}}
+            ]
+        },
+        {
+            "Mounts": [
+                {
+                    "Type": "volume",
+                    "VolumeOptions": {"DriverConfig": {"Options": {"o": "bind", "device": HUGE}}},
+                }
+            ]
+        },
+    ],
+    ids=lambda fields: "-".join(key[:20] for key in fields),
+)
+def test_a_denial_is_short_whatever_it_denies(fields: dict[str, Any]) -> None:
+    body = json.dumps({"Image": "a", "HostConfig": fields}).encode()
+    denial = ask_gate(Request("POST", "/containers/create", body), context(), USUAL).denial
+    assert denial is not None
+    assert len(denial.text) < LONGEST_MESSAGE
+
+
+def test_nor_does_a_long_target_make_it_long() -> None:
+    for target in (
+        f"/{HUGE}",
+        f"/containers/{HUGE}/start?checkpoint=1",
+        f"/build?{HUGE}",
+        f"/build?{HUGE}=1",
+    ):
+        denial = ask_gate(Request("POST", target, None), context(), USUAL).denial
+        assert denial is not None
+        assert len(denial.text) < LONGEST_MESSAGE
 
 
 @pytest.mark.slow

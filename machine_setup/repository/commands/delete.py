@@ -2,13 +2,14 @@
 
 import click
 
+from grants_cli import complete
 from grants_cli.store import GrantStore
 from machine_setup.repository import lifecycle
 from spec.console import emit, layout, output_option
 
 
 @click.command("delete")
-@click.argument("name")
+@click.argument("name", shell_complete=complete.repository)
 @click.option("--keep-data", is_flag=True, help="Leave its images, containers and volumes on the disk.")
 @click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
 @output_option

@@ -2,6 +2,7 @@
 
 import click
 
+from grants_cli import complete
 from grants_cli.refs import Ref
 from grants_cli.store import GrantStore
 from machine_setup.repository import engine, lifecycle, units
@@ -11,7 +12,7 @@ from spec.console import emit, layout, output_option, say
 
 
 @click.command("fork")
-@click.argument("name")
+@click.argument("name", shell_complete=complete.repository)
 @click.argument("new")
 @new_repository_options
 @output_option

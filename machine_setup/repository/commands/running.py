@@ -2,6 +2,7 @@
 
 import click
 
+from grants_cli import complete
 from grants_cli.store import GrantStore
 from machine_setup.repository import engine, foreground, lifecycle
 from machine_setup.repository.commands.options import show_access
@@ -10,7 +11,7 @@ from spec.errors import CommandFailedError, RefusedError
 
 
 @click.command("start")
-@click.argument("name")
+@click.argument("name", shell_complete=complete.repository)
 @output_option
 def start(name: str) -> None:
     """Start the daemon of the repository NAME, now and at boot.
@@ -24,7 +25,7 @@ def start(name: str) -> None:
 
 
 @click.command("stop")
-@click.argument("name")
+@click.argument("name", shell_complete=complete.repository)
 @output_option
 def stop(name: str) -> None:
     """End the daemon of the repository NAME and its containers. Its grants stay.
@@ -38,7 +39,7 @@ def stop(name: str) -> None:
 
 
 @click.command("run")
-@click.argument("name")
+@click.argument("name", shell_complete=complete.repository)
 @click.option("--dockerd", metavar="PATH", help="Another dockerd than the installed one.")
 def run(name: str, dockerd: str | None) -> None:
     """Run the daemon of the repository NAME in the foreground, until it is interrupted.

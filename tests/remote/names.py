@@ -45,5 +45,6 @@ def add(
 def adopt(somebody: Operator, ref: str) -> None:
     """Register a repository; no daemon needs to run for that."""
     slug = ref.partition("@")[0].replace(":", ".")
-    done = somebody.rdc("repo", "adopt", ref, "--socket", f"/run/rediacc/docker-{slug}.sock")
+    files = ("--socket", f"/run/rediacc/docker-{slug}.sock", "--data-root", f"/srv/docker-{slug}")
+    done = somebody.rdc("repo", "adopt", ref, *files)
     assert done.returncode == 0, done

@@ -17,8 +17,8 @@ from gevent.hub import Waiter
 
 #: Cost of a request beyond its bytes.
 OVERHEAD = 8_000
-#: Cost after which the sockets are looked at again: about half a millisecond of judging.
-SLICE = 40_000
+#: Cost after which the sockets are looked at again: two judgments of ordinary size.
+SLICE = 20_000
 #: What a repository that was away is owed.
 CREDIT = 80_000
 

@@ -139,7 +139,7 @@ def restarts(engine: Engine, tmp_path: Path) -> Iterator[Restarts]:
 
 
 def load_while(restarts: Restarts, requests: int, disturb: Callable[[], None], pause: float = 0.3) -> Load:
-    """The answers to at least `requests` requests, while `disturb` is done again and again, with a `pause`."""
+    """The answers to at least `requests` requests, while `disturb` is done again and again."""
     load = Load(restarts.daemon.socket)
     try:
         while load.count < requests and not load.broken:

@@ -3,7 +3,6 @@
 import binascii
 import json
 
-import pybase64
 
 from plugin.decide import Request
 from plugin.denial import Denial, DenialError
@@ -27,7 +26,7 @@ def parse(message: bytes) -> Request:
         user = fields.get("User") or ""
         if not isinstance(headers, dict) or not isinstance(user, str):
             raise _unreadable("the headers or the user are not what dockerd sends")
-        body = None if encoded is None else pybase64.b64decode(encoded, validate=True)
+        body = None if encoded is None else binascii.a2b_base64(encoded, strict_mode=True)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
         raise _unreadable(f"{type(error).__name__}: {error}") from error
     return Request(method, target, body, headers, user)

@@ -13,7 +13,6 @@ import socket
 import sys
 import threading
 
-
 _ALLOW = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n" + b'{"Allow":true}'
 )

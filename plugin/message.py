@@ -3,7 +3,6 @@
 import binascii
 import json
 
-
 from plugin.decide import Request
 from plugin.denial import Denial, DenialError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from grants_cli.register import Repository
 from machine_setup.deployed import deployed_file, is_packaged, with_renet
 from machine_setup.programs import Programs
-from machine_setup.repository import mounts
+from machine_setup.repository import daemon, mounts
 from spec.errors import CommandFailedError
 from spec.files import replace_file
 from spec.layout import Layout
@@ -76,6 +76,11 @@ def _written(path: Path, content: bytes) -> Path | None:
     return path
 
 
+def prepare_service(slug: str) -> str:
+    """The unit that makes the daemon's places before it starts."""
+    return f"rediacc-prepare@{slug}.service"
+
+
 def drop_ins(layout: Layout, repository: Repository) -> dict[Path, str]:
     """What the units of `repository` say beyond their templates, by file."""
     service = layout.unit_dir / f"{docker_service(repository.slug)}.d/repository.conf"
@@ -125,6 +130,10 @@ def remove(layout: Layout, repository: Repository) -> None:
     """Disable the units of `repository` and remove what it added to them."""
     names = [docker_service(repository.slug), docker_socket(repository.slug), gate_socket(repository.slug)]
     _systemctl("disable", "--now", *names)
+    # systemd keeps a slice that it made for containers, empty as it is, until it is stopped.
+    cgroup = daemon.cgroup_of(repository.guid)
+    slices = [cgroup.parent] if cgroup.driver == "systemd" else []
+    _systemctl("stop", prepare_service(repository.slug), *slices)
     for path in drop_ins(layout, repository):
         shutil.rmtree(path.parent, ignore_errors=True)
     _systemctl("daemon-reload")

@@ -98,7 +98,8 @@ def test_no_restart_policy_brings_a_revoked_device_back(machine: Repositories) -
     assert eventually(lambda: state("plain") == "running")
     assert state("held") != "running"
     error = machine.docker("gpu-a", "inspect", "--format={{.State.Error}}", "held").stdout
-    assert "unresolvable CDI devices nvidia.com/gpu=0" in error
+    # 26.1 starts containers before it knows of CDI at all: "could not select device driver cdi".
+    assert "cdi" in error.lower()
 
 
 @pytest.mark.parametrize("granted", [False, True])

@@ -1,4 +1,4 @@
-"""What a daemon may leave behind when it ends badly: processes, cgroups, mounts. Found, ended, removed.
+"""What a daemon may leave behind when it ends badly: processes and cgroups. Found, ended, removed.
 
 Processes are found by what they are told (the exec root in their arguments), by the mount namespace they
 share with such a process, and by the cgroup of the repository's containers: never by a program's name.
@@ -6,7 +6,6 @@ share with such a process, and by the cgroup of the repository's containers: nev
 
 import contextlib
 import os
-import re
 import signal
 import time
 from collections.abc import Iterator
@@ -17,7 +16,6 @@ from spec.errors import CommandFailedError
 CGROUPS = Path("/sys/fs/cgroup")
 #: Seconds that the kernel may take to let go of killed processes and their cgroups.
 PATIENCE = 10.0
-_ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 def kill_processes(exec_root: Path, cgroup: Path) -> tuple[int, ...]:
@@ -118,14 +116,3 @@ def _remove_directory(directory: Path, deadline: float) -> None:
             time.sleep(0.02)
         else:
             return
-
-
-def mounts_below(directory: Path) -> tuple[Path, ...]:
-    """What is mounted at or below `directory` in our mount namespace, the deepest first."""
-    found = []
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        # Field 5 of proc_pid_mountinfo(5), with spaces and backslashes as octal escapes.
-        target = Path(_ESCAPE.sub(lambda match: chr(int(match[1], 8)), line.split()[4]))
-        if target == directory or directory in target.parents:
-            found.append(target)
-    return tuple(reversed(found))

@@ -120,12 +120,6 @@ def stop(repository: Repository) -> None:
     _systemctl("stop", docker_socket(repository.slug), docker_service(repository.slug))
 
 
-def is_active(repository: Repository) -> bool:
-    """Whether the daemon's unit runs."""
-    done = subprocess.run(["systemctl", "is-active", "--quiet", docker_service(repository.slug)], check=False)
-    return done.returncode == 0
-
-
 def remove(layout: Layout, repository: Repository) -> None:
     """Disable the units of `repository` and remove what it added to them."""
     names = [docker_service(repository.slug), docker_socket(repository.slug), gate_socket(repository.slug)]

@@ -100,7 +100,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/demo", description="The main job against a real Docker.")
     parser.add_argument("--keep", action="store_true", help="leave everything running, to go on by hand")
     options = parser.parse_args()
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    # SIGINT too: whoever is started in the background begins with it ignored.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
         engine = obtain(say=lambda line: console.print(line, markup=False))

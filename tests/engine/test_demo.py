@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,10 @@ def temporary() -> Iterator[Path]:
         yield Path(path)
 
 
-def start(*arguments: str, temporary: Path) -> subprocess.Popen[str]:
+@contextmanager
+def started(*arguments: str, temporary: Path) -> Iterator[subprocess.Popen[str]]:
     # The program behind scripts/demo, which has made this environment.
-    return subprocess.Popen(
+    demo = subprocess.Popen(
         [sys.executable, "-m", "scripts.demo", *arguments],
         cwd=SOURCE,
         env={**os.environ, "TMPDIR": str(temporary)},
@@ -32,11 +34,16 @@ def start(*arguments: str, temporary: Path) -> subprocess.Popen[str]:
         stderr=subprocess.STDOUT,
         text=True,
     )
+    try:
+        yield demo
+    finally:
+        demo.terminate()
+        demo.communicate()
 
 
 def test_it_tells_the_main_job_and_cleans_up(temporary: Path) -> None:
-    demo = start(temporary=temporary)
-    told, _ = demo.communicate(timeout=120)
+    with started(temporary=temporary) as demo:
+        told, _ = demo.communicate(timeout=120)
     assert demo.returncode == 0, told
     refused = (
         "authorization denied by plugin rediacc-demo: repository demo has no grant for nvidia.com/gpu=0."
@@ -48,17 +55,17 @@ def test_it_tells_the_main_job_and_cleans_up(temporary: Path) -> None:
 
 
 def test_keep_waits_and_ctrl_c_ends_everything(temporary: Path) -> None:
-    demo = start("--keep", temporary=temporary)
-    assert demo.stdout is not None
-    told = []
-    for line in demo.stdout:
-        told.append(line)
-        if "Ctrl-C here" in line:
-            break
-    (host,) = [line.split("=", 1)[1].strip() for line in told if "export DOCKER_HOST=" in line]
-    assert Path(host.removeprefix("unix://")).is_socket()
-    demo.send_signal(signal.SIGINT)
-    demo.communicate(timeout=60)
+    with started("--keep", temporary=temporary) as demo:
+        assert demo.stdout is not None
+        told = []
+        for line in demo.stdout:
+            told.append(line)
+            if "Ctrl-C here" in line:
+                break
+        (host,) = [line.split("=", 1)[1].strip() for line in told if "export DOCKER_HOST=" in line]
+        assert Path(host.removeprefix("unix://")).is_socket()
+        demo.send_signal(signal.SIGINT)
+        demo.communicate(timeout=60)
     assert demo.returncode == 130
     assert list(temporary.iterdir()) == []
     assert not _mentions(str(temporary))

@@ -11,7 +11,7 @@ from spec.layout import Layout
 
 def repository(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of repositories."""
-    from grants_cli.store import read_register  # noqa: PLC0415 - every command imports this module
+    from grants_cli.store import read_register  # every command imports this module
 
     try:
         return _items(read_register(_layout(ctx)).by_ref, incomplete)
@@ -21,14 +21,14 @@ def repository(ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
 
 def device(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of the machine's devices."""
-    from spec import registry  # noqa: PLC0415
+    from spec import registry
 
     return _items(registry.read([_layout(ctx).cdi_dir]).names(), incomplete)
 
 
 def granted_device(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of the devices that the repository on the command line has been granted."""
-    from grants_cli.store import read_grants, read_register  # noqa: PLC0415
+    from grants_cli.store import read_grants, read_register
 
     try:
         # Behind an option that still lacks its value, click has not assigned the arguments yet.

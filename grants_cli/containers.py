@@ -66,7 +66,7 @@ def ask(repositories: Iterable[Repository]) -> dict[str, Answer]:
     }
     up = [repository for repository in repositories if repository.guid not in answers]
     if up:
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as in `_client`
+        from concurrent.futures import ThreadPoolExecutor  # as in `_client`
 
         with ThreadPoolExecutor(min(_AT_ONCE, len(up))) as pool:
             answers.update(zip((repository.guid for repository in up), pool.map(_answer, up), strict=True))
@@ -85,7 +85,7 @@ def release(repository: Repository, containers: Iterable[Container]) -> None:
 
     Raises `CommandFailedError` naming the one that could not be stopped, and `UnreachableError`.
     """
-    from docker.errors import APIError  # noqa: PLC0415 - as in `_client`
+    from docker.errors import APIError  # as in `_client`
 
     with _client(repository, _STOP_TIMEOUT) as client:
         for container in containers:
@@ -105,9 +105,9 @@ def release(repository: Repository, containers: Iterable[Container]) -> None:
 @contextlib.contextmanager
 def _client(repository: Repository, timeout: int) -> Iterator["APIClient"]:
     # docker-py takes 0.15 s to import: only a command that talks to a daemon pays for it.
-    import requests  # noqa: PLC0415
-    from docker import APIClient  # noqa: PLC0415
-    from docker.errors import DockerException  # noqa: PLC0415
+    import requests
+    from docker import APIClient
+    from docker.errors import DockerException
 
     client = APIClient(f"unix://{repository.socket}", version=_API_VERSION, timeout=timeout)
     try:
@@ -143,7 +143,7 @@ class _Inspected(TypedDict):
 
 
 def _containers(client: "APIClient") -> Iterator[Container]:
-    from docker.errors import NotFound  # noqa: PLC0415
+    from docker.errors import NotFound
 
     for summary in client.containers(all=True):
         # One that goes in between holds nothing.

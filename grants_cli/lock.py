@@ -32,7 +32,7 @@ def machine_lock(
     be made.
     """
     # Who only reads, the gate above all, does not pay for its import.
-    import portalocker  # noqa: PLC0415
+    import portalocker
 
     lock = portalocker.Lock(
         str(path),

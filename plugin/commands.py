@@ -39,7 +39,7 @@ def serve(host: Path, metrics: str) -> None:
       renet gate serve --metrics 127.0.0.1:9464
       renet gate serve --host /host     # in a container, with -v /:/host:ro,rslave
     """
-    from plugin.serve import serve as serve_gate  # noqa: PLC0415 - gevent and Flask cost 0.3 s
+    from plugin.serve import serve as serve_gate  # gevent and Flask cost 0.3 s
 
     serve_gate(replace(layout(), host=host), metrics)
 
@@ -56,7 +56,7 @@ def health() -> None:
       renet gate health
       docker exec rediacc-gate renet gate health
     """
-    from plugin.health import health as ask  # noqa: PLC0415 - start-up
+    from plugin.health import health as ask  # start-up
 
     found = ask(layout())
     emit(found.record(), lambda: click.echo(f"the gate answers on {found.sockets} sockets"))
@@ -74,7 +74,7 @@ def check() -> None:
       renet gate check
       renet gate check -o json
     """
-    from plugin.check import check as check_gate  # noqa: PLC0415 - start-up
+    from plugin.check import check as check_gate  # start-up
 
     findings = check_gate(layout())
     emit([finding.record() for finding in findings], lambda: click.echo("\n".join(map(str, findings))))
@@ -83,8 +83,8 @@ def check() -> None:
 
 
 def _repositories(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from grants_cli.store import read_register  # noqa: PLC0415 - start-up
-    from spec.layout import Layout  # noqa: PLC0415
+    from grants_cli.store import read_register  # start-up
+    from spec.layout import Layout
 
     known = ctx.find_object(Layout) or Layout.from_environment()
     return [ref for ref in read_register(known).by_ref if ref.startswith(incomplete)]
@@ -106,9 +106,9 @@ def explain(repo: str, file: IO[bytes]) -> None:
       docker inspect web | renet gpu explain gpu-a
       renet gpu explain gpu-a body.json -o json
     """
-    from grants_cli.store import read_register  # noqa: PLC0415 - start-up
-    from plugin.explain import explain as explain_request  # noqa: PLC0415
-    from plugin.gate import Gate  # noqa: PLC0415
+    from grants_cli.store import read_register  # start-up
+    from plugin.explain import explain as explain_request
+    from plugin.gate import Gate
 
     machine = layout()
     repository = read_register(machine).get(repo)

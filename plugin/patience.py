@@ -32,8 +32,8 @@ def patiently(repository: Path, look: Callable[[], Answer]) -> Answer:
     monkey = sys.modules.get("gevent.monkey")
     if monkey is None or not monkey.is_module_patched("socket"):
         return look()
-    from gevent import Timeout  # noqa: PLC0415 - commands must start without it
-    from gevent.threadpool import ThreadPool  # noqa: PLC0415
+    from gevent import Timeout  # commands must start without it
+    from gevent.threadpool import ThreadPool
 
     if repository not in _pools:
         _pools[repository] = ThreadPool(THREADS)

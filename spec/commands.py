@@ -43,7 +43,7 @@ _spec_dir_option = click.option(
 
 
 def _complete_device(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from spec.registry import read  # noqa: PLC0415
+    from spec.registry import read
 
     directories = _directories(ctx, _param, ctx.params.get("directories", ()))
     return [CompletionItem(name) for name in read(directories).names() if name.startswith(incomplete)]
@@ -61,7 +61,7 @@ def list_command(directories: tuple[Path, ...]) -> None:
     renet cdi list
     renet cdi list --spec-dir /etc/cdi --spec-dir /var/run/cdi -o json
     """
-    from spec.registry import read  # noqa: PLC0415
+    from spec.registry import read
 
     registry = read(directories)
     data = {
@@ -95,9 +95,9 @@ def show(name: str, directories: tuple[Path, ...]) -> None:
     \b
     renet cdi show nvidia.com/gpu=0
     """
-    from spec.names import QualifiedName  # noqa: PLC0415
-    from spec.registry import read  # noqa: PLC0415
-    from spec.writer import edits_document  # noqa: PLC0415
+    from spec.names import QualifiedName
+    from spec.registry import read
+    from spec.writer import edits_document
 
     injection = read(directories).resolve(QualifiedName.parse(name))
     data = {
@@ -180,7 +180,7 @@ def validate(ctx: click.Context, files: tuple[Path, ...]) -> None:
 
 
 def _checked(path: Path) -> dict[str, object]:
-    from spec.reader import InvalidSpecError, parse_spec, read_spec  # noqa: PLC0415
+    from spec.reader import InvalidSpecError, parse_spec, read_spec
 
     try:
         spec = parse_spec(sys.stdin.buffer.read()) if str(path) == "-" else read_spec(path)
@@ -223,7 +223,7 @@ def generate(dry_run: bool, spec_dir: Path | None) -> None:
     renet cdi generate --dry-run
     renet cdi generate
     """
-    from spec.generate import generate as bring  # noqa: PLC0415
+    from spec.generate import generate as bring
 
     generation = bring(layout(), dry_run, spec_dir)
     data = {
@@ -261,7 +261,7 @@ def schema() -> None:
     \b
     renet cdi schema > cdi-spec.json
     """
-    from spec.schema import schema_text  # noqa: PLC0415
+    from spec.schema import schema_text
 
     click.echo(schema_text(), nl=False)
 

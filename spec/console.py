@@ -76,7 +76,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if not sys.stdout.isatty() or len(rows) > _MOST_FITTED_ROWS:
         _print_whole([columns, *rows])
         return
-    from rich.console import Console  # noqa: PLC0415
+    from rich.console import Console
 
     Console(highlight=False).print(_table(columns, rows))
 
@@ -88,9 +88,9 @@ def _print_whole(rows: Sequence[Sequence[str]]) -> None:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":
-    from rich import box  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:

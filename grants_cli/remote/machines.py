@@ -171,7 +171,7 @@ def write(machines: Machines, path: Path | None = None) -> None:
 @contextmanager
 def lock(path: Path | None = None) -> Iterator[None]:
     """Keep others from changing the file at `path`; raises `BusyError` when one does for `LOCK_SECONDS`."""
-    import portalocker  # noqa: PLC0415 - only the commands that change the file need it
+    import portalocker  # only the commands that change the file need it
 
     path = path or config_path()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -149,9 +149,9 @@ def _finding(machine: str, finding: Record) -> None:
 
 def outcomes(all_of_them: Sequence[Outcome[object]]) -> None:
     """Print what became of each machine, to stderr: failures by name, with what to do."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:

@@ -116,8 +116,8 @@ class Download:
 
     def apply(self) -> None:
         """Fetch and write it. Raises `CommandFailedError` when it does not come or is something else."""
-        import http.client  # noqa: PLC0415 - these take a tenth of a second, and few set-ups download anything
-        import urllib.request  # noqa: PLC0415
+        import http.client  # these take a tenth of a second, and few set-ups download anything
+        import urllib.request
 
         if not self.url.startswith(("https://", "http://")):
             raise CommandFailedError(f"{self.url} is no address of the web")

@@ -44,6 +44,6 @@ def setup(toolkit: str, repository: str, dry_run: bool) -> None:
     where = layout()
     if where.root == Path("/") and os.geteuid() != 0 and not dry_run:
         raise CommandFailedError("renet setup changes the machine, and needs root", "sudo renet setup")
-    from machine_setup.setup.run import set_up  # noqa: PLC0415 - the work's imports cost more than the help
+    from machine_setup.setup.run import set_up  # the work's imports cost more than the help
 
     set_up(where, ToolkitMode(toolkit), repository, dry_run=dry_run)

@@ -19,7 +19,7 @@ def completion(ctx: click.Context, shell: str) -> None:
     eval "$(rdc completion bash)"      in ~/.bashrc; zsh the same in ~/.zshrc
     rdc completion fish | source       in ~/.config/fish/config.fish
     """
-    from click.shell_completion import get_completion_class  # noqa: PLC0415
+    from click.shell_completion import get_completion_class
 
     root = ctx.find_root()
     kind = get_completion_class(shell)

@@ -48,7 +48,7 @@ def setup(
     rdc machine setup lab --wheelhouse wheels/
     rdc machine setup --all --dry-run
     """
-    from grants_cli.remote import setup as setting_up  # noqa: PLC0415 - help needs none of it
+    from grants_cli.remote import setup as setting_up  # help needs none of it
 
     targets = many.chosen(names, everywhere)
     what = setting_up.package(wheelhouse)

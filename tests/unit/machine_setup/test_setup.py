@@ -383,7 +383,7 @@ def test_below_another_root_no_program_of_this_machine_is_run(tmp_path: Path) ->
 
 
 def test_only_one_set_up_runs_at_a_time(box: MakeBox) -> None:
-    import fcntl  # noqa: PLC0415
+    import fcntl
 
     machine = box(intel_machine, "systemctl")
     machine.setup()

@@ -427,7 +427,7 @@ def test_networks(body: dict[str, Any], rule: str) -> None:
     ],
 )
 def test_builds(query: str, rule: str) -> None:
-    from plugin.decide import Request  # noqa: PLC0415
+    from plugin.decide import Request
 
     request = Request("POST", f"/v1.47/build?{query}" if query else "/v1.47/build", None)
     assert rule_of(ask_gate(request, context())) == rule

@@ -147,7 +147,7 @@ def test_age(moment: str, text: str) -> None:
 
 
 def test_help_has_examples_everywhere() -> None:
-    from grants_cli.rdc import rdc  # noqa: PLC0415
+    from grants_cli.rdc import rdc
 
     for words in (
         ["repo", "gpu", "grant"],

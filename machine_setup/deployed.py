@@ -27,7 +27,7 @@ def is_packaged(path: Path, content: bytes) -> bool:
     Such a file is the package's to keep: systemd and udev read it from below ``usr/lib``.
     """
     before, _, after = str(path).rpartition("/etc/")
-    packaged = Path(before, "usr/lib", after)
+    packaged = Path(f"{before}/usr/lib", after)
     return not path.exists() and packaged.is_file() and packaged.read_bytes() == content
 
 

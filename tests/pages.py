@@ -73,6 +73,12 @@ def script(page: str, place: str) -> str:
     return "\n".join(parts) + "\n"
 
 
+def commands(page: str, place: str) -> list[str]:
+    """What a reader of `page` types in `place`, without the remarks."""
+    typed = [block for block in blocks() if (block.page, block.place, block.language) == (page, place, "sh")]
+    return [line.partition(" # ")[0].rstrip() for block in typed for line in block.text.splitlines()]
+
+
 def pages_of(place: str) -> list[str]:
     """The pages that have commands for `place`."""
     return sorted({block.page for block in blocks() if (block.place, block.language) == (place, "sh")})

@@ -14,7 +14,7 @@ import pytest
 from tests.lab.build import PROJECT
 from tests.lab.image import Image
 from tests.lab.machine import Machine
-from tests.pages import pages_of, script
+from tests.pages import script
 from tests.remote.machine import Operator, operator
 from tests.remote.source import NEXT, next_version
 
@@ -132,11 +132,11 @@ def test_from_nothing_to_a_container_with_a_device(desk: Desk) -> None:
     assert [one["ref"] for one in desk.data("repo", "list", "lab")] == ["gpu-a"]
 
 
-@pytest.mark.parametrize("page", [page for page in pages_of("operator") if page != "docs/rdc.md"])
-def test_the_other_pages_commands_work(desk: Desk, page: str) -> None:
+def test_the_readmes_commands_work(desk: Desk) -> None:
+    # Its translations type the same: see tests/unit/test_pages.py.
     desk.rdc("repo", "delete", "gpu-a", "--yes")
     desk.rdc("machine", "remove", "lab")
-    assert ": revoked, gpu-a" in desk.type_page(page)
+    assert ": revoked, gpu-a" in desk.type_page("README.md")
 
 
 def _import_busybox(desk: Desk) -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.pages import PLACES, ROOT, blocks, pages, read_blocks, script
+from tests.pages import PLACES, ROOT, blocks, commands, pages, pages_of, read_blocks, script
 
 # What is shown but not typed: output, files, and commands of other tools' worlds.
 SHOWN = {"", "text", "json", "yaml", "ini", "python", "dockerfile"}
@@ -30,6 +30,19 @@ def test_a_page_becomes_one_script() -> None:
         ("engine", "text", 6),
     ]
     assert script("README.md", "engine").startswith("set -euo pipefail\n")
+
+
+@pytest.mark.parametrize("page", ["docs/README.ja.md", "docs/README.tr.md"])
+@pytest.mark.parametrize("place", ["checkout", "operator"])
+def test_a_translation_types_what_the_readme_types(page: str, place: str) -> None:
+    assert commands(page, place) == commands("README.md", place) != []
+
+
+def test_every_page_for_a_single_test_is_one_that_it_types() -> None:
+    translations = {"docs/README.ja.md", "docs/README.tr.md"}
+    assert set(pages_of("operator")) - translations == {"README.md", "docs/rdc.md"}
+    assert set(pages_of("checkout")) - translations == {"README.md"}
+    assert pages_of("container") == ["docs/container.md"]
 
 
 @pytest.mark.parametrize("page", [str(path.relative_to(ROOT)) for path in pages()])

@@ -41,7 +41,7 @@ def test_a_translation_types_what_the_readme_types(page: str, place: str) -> Non
 def test_every_page_for_a_single_test_is_one_that_it_types() -> None:
     translations = {"docs/README.ja.md", "docs/README.tr.md"}
     assert set(pages_of("operator")) - translations == {"README.md", "docs/rdc.md"}
-    # The demonstration has a test of its own, and the other commands of a checkout are those that run all this.
+    # The demonstration has a test of its own; the other commands of a checkout are those that run the tests.
     assert set(pages_of("checkout")) - translations == {"README.md", "CONTRIBUTING.md"}
     assert pages_of("container") == ["docs/container.md"]
 

@@ -26,7 +26,7 @@ def create_app(judge: Judge) -> Flask:
         connection = request.environ["gunicorn.socket"]
         if not is_trusted(connection):
             return _reply(answer(NOT_ROOT))
-        return _reply(judge(connection.getsockname(), request.get_data(cache=False)))
+        return _reply(judge(connection.getsockname(), request.get_data(cache=False), lambda: None))
 
     @app.post("/AuthZPlugin.AuthZRes")
     def authorize_response() -> Response:

@@ -14,6 +14,7 @@ from gevent.lock import BoundedSemaphore
 from plugin import wire
 from plugin.answers import ACTIVATE, ALLOW, NOT_ROOT, TOO_LARGE, answer
 from plugin.connection import Connection
+from plugin.message import STEP
 from plugin.turns import Lane, Turns
 
 #: Connections of one repository at once; more wait until one of them ends.
@@ -24,8 +25,10 @@ LARGE_LIMIT = 4
 #: `struct ucred` of SO_PEERCRED (unix(7)): pid, uid, gid.
 _PEER = struct.Struct("3i")
 
-#: Answers the authorization message (second) that came in by the socket (first). It never raises.
-Judge = Callable[[str, bytes], bytes]
+Pause = Callable[[], None]
+#: Answers the authorization message (second) that came in by the socket (first), and calls the third while it
+#: reads a large one. It never raises.
+Judge = Callable[[str, bytes, Pause], bytes]
 
 
 def is_trusted(sock: socket.socket) -> bool:
@@ -88,5 +91,8 @@ class Door:
             return self._judged(connection.read(call))
 
     def _judged(self, message: bytes) -> bytes:
-        self._turns.take(self._lane, len(message))
-        return self._judge(self.path, message)
+        self._turns.take(self._lane, min(len(message), STEP))
+        return self._judge(self.path, message, self._pause)
+
+    def _pause(self) -> None:
+        self._turns.take(self._lane, STEP)

@@ -59,15 +59,17 @@ class Gate:
         self._complaint = ""
         self._read_options()
 
-    def judge(self, socket_path: str, body: bytes) -> Decision:
+    def judge(self, socket_path: str, body: bytes, pause: Callable[[], None] = lambda: None) -> Decision:
         """Judge the authorization message `body` that arrived on the plugin socket `socket_path`.
+
+        `pause` is called between the steps of reading a large one: others may be judged meanwhile.
 
         A denial carries the id of its line in the decision log. Raises nothing for what a client sends.
         """
         request, name = _NO_REQUEST, slug_of(socket_path)
         options = self._read_options()
         try:
-            request = message.parse(body)
+            request = message.parse(body, pause)
             register = self._read_register(name)
             repository = register.by_slug.get(name)
             if repository is None:

@@ -18,6 +18,7 @@ from plugin.answers import FAILED, answer
 from plugin.app import create_app
 from plugin.arbiter import GateArbiter
 from plugin.deferred import DeferredJournal
+from plugin.door import Pause
 from plugin.gate import Gate, slug_of
 from plugin.metrics import Metrics
 from plugin.worker import GateWorker
@@ -75,14 +76,17 @@ class GateService(BaseApplication):
         """Serve until a signal ends the process. Raises `RediaccError` where it cannot begin."""
         GateArbiter(self, self._layout).run()
 
-    def judge(self, path: str, message: bytes) -> bytes:
-        """What dockerd is answered to `message`, which came in by the socket `path`. Never raises."""
+    def judge(self, path: str, message: bytes, pause: Pause = lambda: None) -> bytes:
+        """What dockerd is answered to `message`, which came in by the socket `path`. Never raises.
+
+        `pause`: see `Gate.judge`.
+        """
         assert self._gate is not None  # noqa: S101 - `load` comes first
         try:
             if self._metrics is None:
-                return answer(self._gate.judge(path, message))
+                return answer(self._gate.judge(path, message, pause))
             before = time.perf_counter()
-            decision = self._gate.judge(path, message)
+            decision = self._gate.judge(path, message, pause)
             self._metrics.decided(slug_of(path), decision, time.perf_counter() - before)
             return answer(decision)
         except Exception:

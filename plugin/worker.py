@@ -24,7 +24,7 @@ from gevent.socket import socket as gevent_socket
 from gunicorn.workers.ggevent import GeventWorker
 
 from plugin.connection import CALL_LIMIT, ClosedError, UnusualError
-from plugin.door import CONNECTION_LIMIT, Door
+from plugin.door import CONNECTION_LIMIT, Door, Pause
 from plugin.turns import Turns
 
 OPEN, CLOSE = b"+", b"-"
@@ -38,7 +38,7 @@ _ORDER_LIMIT = 4096
 class Service(Protocol):
     """What the worker needs of the application that gunicorn gives it."""
 
-    def judge(self, path: str, message: bytes) -> bytes:
+    def judge(self, path: str, message: bytes, pause: Pause) -> bytes:
         """See `plugin.door.Judge`."""
 
     def outlets(self) -> contextlib.AbstractContextManager[None]:

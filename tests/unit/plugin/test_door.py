@@ -9,9 +9,22 @@ import pytest
 
 from plugin.answers import ALLOW
 from plugin.connection import CALL_LIMIT, FIRST_CALL_LIMIT, IDLE_LIMIT, ClosedError, UnusualError
-from plugin.door import Door
-from plugin.turns import Turns
+from plugin.door import LARGE, Door, Pause
+from plugin.message import STEP
+from plugin.turns import Lane, Turns
 from tests.gate_process import REQUEST, http, read_answer, wait_until
+
+
+class Counted(Turns):
+    """Turns that say how long what took one was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: list[int] = []
+
+    def take(self, lane: Lane, length: int) -> None:
+        self.taken.append(length)
+        super().take(lane, length)
 
 
 class Visit:
@@ -27,12 +40,14 @@ class Visit:
         self._thread.start()
         wait_until(lambda: bool(self.door and self.door.connections), "the visitor is not in")
 
-    def _judge(self, path: str, message: bytes) -> bytes:
+    def _judge(self, path: str, message: bytes, pause: Pause) -> bytes:
         self.judged.append(message)
+        pause()
         return ALLOW
 
     def _converse(self) -> None:
-        self.door = Door("/plugins/rediacc-a.sock", self._judge, Turns())
+        self.turns = Counted()
+        self.door = Door("/plugins/rediacc-a.sock", self._judge, self.turns)
         try:
             self.door.converse(self.sock)
         except (ClosedError, UnusualError, OSError) as error:
@@ -101,6 +116,13 @@ def test_a_body_that_stops_half_way_is_not_judged(visit: Visit) -> None:
     visit.peer.shutdown(socket.SHUT_WR)
     visit.end()
     assert visit.judged == []
+
+
+def test_a_message_takes_a_turn_for_each_step_and_no_turn_is_longer_than_one(visit: Visit) -> None:
+    for length in (2, LARGE - 2, LARGE + 2):
+        visit.peer.sendall(http(REQUEST, b"{}" * (length // 2)))
+        assert read_answer(visit.peer)[2] == ALLOW
+    assert visit.turns.taken == [2, STEP, STEP, STEP, STEP, STEP]
 
 
 def test_a_door_that_closes_answers_the_call_under_way(visit: Visit) -> None:

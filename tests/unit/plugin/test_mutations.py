@@ -232,7 +232,10 @@ def judged(request: Request) -> bool:
 # An allowed twist of a denied request would reach dockerd as these: known to be harmless there.
 def _is_harmless(request: Request) -> bool:
     """Whether nothing of the original is left: the twist took away what was asked for."""
-    return not request.body and request.target.split("?")[0].endswith("/volumes/create")
+    path = request.target.partition("?")[0]
+    if request.body == b"{}":  # an original that began so, cut; no container comes of it
+        return path.endswith(("/containers/create", "/volumes/create"))
+    return not request.body and path.endswith("/volumes/create")
 
 
 def check_denied(choice: int, seed: int) -> None:

@@ -1,10 +1,13 @@
 """A repository that floods the gate takes no more than its share from another."""
 
+import base64
+import json
 from itertools import pairwise
 
 import gevent
 import pytest
 
+from plugin.message import STEP, parse
 from plugin.turns import OVERHEAD, SLICE, Lane, Turns
 
 SMALL = 2_000
@@ -74,6 +77,24 @@ def test_a_small_request_waits_for_one_large_one_at_most() -> None:
     clients.append(gevent.spawn(judging.flood, "small", Lane(), SMALL, 60))
     gevent.joinall(clients)
     assert longest_wait(judging.order, "small") <= 2
+
+
+def test_a_small_request_is_judged_between_the_steps_of_a_large_one() -> None:
+    judging = Judging()
+    lane = Lane()
+    body = base64.b64encode(b"x" * LARGE).decode()
+    message = json.dumps({"RequestMethod": "POST", "RequestUri": "/x", "RequestBody": body}).encode()
+
+    def large() -> None:
+        judging.ask("step", lane, STEP)
+        parse(message, lambda: judging.ask("step", lane, STEP))
+        judging.order.append("judged")
+
+    client = gevent.spawn(judging.flood, "small", Lane(), SMALL, 20)
+    large()
+    client.join()
+    assert judging.order.count("step") > 5
+    assert longest_wait(judging.order[: judging.order.index("judged")], "small") <= 2
 
 
 def test_nobody_waits_when_nobody_else_asks() -> None:

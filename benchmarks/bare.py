@@ -13,8 +13,11 @@ import socket
 import sys
 import threading
 
+# To Plugin.Activate as well, so that dockerd takes it for a plugin.
+_ANSWER = b'{"Allow":true,"Implements":["authz"]}'
 _ALLOW = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n" + b'{"Allow":true}'
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(_ANSWER)
+    + _ANSWER
 )
 
 

@@ -35,9 +35,16 @@ _IDS: Mapping[str, str] = MappingProxyType(
 def repair(facts: DaemonFacts) -> str:
     """The command that puts the daemon's configuration right and makes it count."""
     command = f"renet repo repair {facts.name}"
-    if facts.repository.managed:
+    if facts.repository.managed or facts.unit:
         return f"{command} --restart"
-    return f"{command}, then restart the daemon (systemctl restart docker)"
+    return f"{command}, then restart the daemon"
+
+
+def _take_flag(facts: DaemonFacts, flag: str) -> str:
+    if facts.unit:
+        return repair(facts)
+    # With an option in its file and on its command line, dockerd does not start.
+    return f"stop the daemon, {repair(facts).partition(',')[0]}, then start it without {flag}"
 
 
 def running(facts: DaemonFacts) -> Iterator[Finding]:
@@ -90,10 +97,7 @@ def plugin_configured(facts: DaemonFacts) -> Iterator[Finding]:
             "plugin-configured",
             f"{facts.plugin} is named on dockerd's command line, not in {path}",
             why="the next reload (SIGHUP) takes plugins from the file alone: the gate is asked nothing then",
-            fix=(
-                "take --authorization-plugin from the daemon's unit (systemctl edit --full docker.service), "
-                f"stop the daemon, renet repo repair {facts.name}, start it"
-            ),
+            fix=_take_flag(facts, "--authorization-plugin"),
         )
     else:
         problem = facts.config_problem or f"{path} does not name {facts.plugin}"
@@ -200,10 +204,20 @@ def tcp_listener(facts: DaemonFacts) -> Iterator[Finding]:
             "tcp-listener",
             f"its daemon listens on TCP port {ports}",
             why="whoever reaches the port is a tenant of this repository, and no file mode protects a port",
-            fix=f"take -H tcp:// from its command line, then {repair(facts)}",
+            fix=_close_port(facts),
         )
     elif facts.pid:
         yield Finding.ok(facts.name, "tcp-listener", "its daemon listens on no TCP port")
+
+
+def _close_port(facts: DaemonFacts) -> str:
+    hosts = effective(facts).get("hosts")
+    named = [host for host in hosts if daemon_json.is_open_host(host)] if isinstance(hosts, list) else []
+    if not named:
+        return "take the port from the unit that hands it its sockets: systemctl edit --full docker.socket"
+    if any(host in facts.flags.get("host", ()) for host in named):
+        return _take_flag(facts, f"--host={named[0]}")
+    return repair(facts)
 
 
 def engine_version(facts: DaemonFacts) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from grants_cli.register import Repository
 from machine_setup.doctor import listening
-from machine_setup.repository import daemon, daemon_json, engine, flags, leftovers
+from machine_setup.repository import daemon, daemon_json, engine, flags, leftovers, units
 from machine_setup.repository.adopt import spec_dir
 from machine_setup.repository.engine import EngineVersion
 from spec import registry, unix_http
@@ -63,6 +63,8 @@ class DaemonFacts:
     #: Whether its /etc/cdi is the view; `None` where that is not to be seen.
     has_view: bool | None
     hidden_mounts: tuple[str, ...] = ()
+    #: The unit of systemd that starts an adopted daemon; empty where none does.
+    unit: str = ""
 
     @property
     def name(self) -> str:
@@ -91,6 +93,7 @@ def gather(layout: Layout, repository: Repository, specs: registry.Registry) -> 
         spec_dir=spec_dir(layout, repository),
         view_dir=view,
         pid=pid,
+        unit="" if repository.managed else units.unit_of(layout, pid),
         flags=given,
         config=config,
         config_problem=config_problem,
@@ -126,10 +129,7 @@ def _effective(config: Mapping[str, object], given: flags.Flags) -> dict[str, ob
         merged["experimental"] = True
     if any("enable" in value and "false" not in value for value in given.get("nri-opts", ())):
         merged["nri-opts"] = {"enable": True}
-    features = {
-        name: value != "false" for name, _, value in (f.partition("=") for f in given.get("feature", ()))
-    }
-    if features:
+    if features := flags.features(given):
         merged["features"] = features
     return merged
 

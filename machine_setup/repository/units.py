@@ -110,6 +110,39 @@ def add(layout: Layout, repository: Repository) -> None:
     _systemctl("enable", *names)  # which reloads systemd's files, too
 
 
+def unit_of(layout: Layout, pid: int | None) -> str:
+    """The service unit whose main process is `pid`; empty where systemd started no such process."""
+    if pid is None or not in_use(layout):
+        return ""
+    try:
+        groups = [line.split(":", 2) for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines()]
+    except OSError:
+        return ""
+    # systemd's own hierarchy: the unified one, or the one that it named (cgroups(7)).
+    own = (Path(path).name for _, controllers, path in groups if controllers in ("", "name=systemd"))
+    for unit in own:
+        if unit.endswith(".service"):
+            main = subprocess.run(
+                ["systemctl", "show", "--property=MainPID", "--value", unit],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            return unit if main.stdout.strip() == str(pid) else ""
+    return ""
+
+
+def override(layout: Layout, unit: str, content: str) -> Path:
+    """Let the drop-in `content` of `unit` be the last to count; its file. Raises `CommandFailedError`."""
+    path = layout.unit_dir / f"{unit}.d/zz-rediacc.conf"
+    replace_file(path, content.encode())
+    _systemctl("daemon-reload")
+    return path
+
+
+def restart(unit: str) -> None:
+    """Restart `unit`; returns when it is ready. Raises `CommandFailedError`."""
+    _systemctl("restart", unit)
+
+
 def start(repository: Repository) -> None:
     """Start the repository's daemon; returns when it is ready. Raises `CommandFailedError`."""
     _systemctl("start", docker_socket(repository.slug), docker_service(repository.slug))

@@ -24,7 +24,7 @@ from tests.engine.refusal import Refusal
 from tests.engine.unpack import cache_dir, unpack
 
 ENGINE_VARIABLE = "REDIACC_TEST_ENGINE"
-ENGINES = ("installed", "sid", "trixie", "own")
+ENGINES = ("installed", "sid", "trixie", "bookworm", "own")
 FLOOR = (25, 0)
 
 
@@ -54,17 +54,20 @@ class Engine:
         return found
 
 
-def obtain(name: str | None = None, say: Callable[[str], None] = lambda _: None) -> Engine:
-    """The engine called `name`: ``installed``; ``sid`` or ``trixie`` of Debian; ``own`` of this distribution.
+def obtain(
+    name: str | None = None, say: Callable[[str], None] = lambda _: None, *, floor: tuple[int, int] = FLOOR
+) -> Engine:
+    """The engine called `name`: ``installed``; a suite of Debian; ``own`` of this distribution.
 
     Without a name ``REDIACC_TEST_ENGINE`` decides, and without that an installed engine of version 25 or
-    newer goes before sid's, and that before the distribution's. Raises `Refusal` where there is none.
+    newer goes before sid's, and that before the distribution's. Raises `Refusal` where there is none of
+    version `floor` or newer.
     """
     name = name or os.environ.get(ENGINE_VARIABLE) or _default()
     if name not in ENGINES:
         raise Refusal(f"there is no test engine {name}: {ENGINE_VARIABLE} may be {', '.join(ENGINES)}")
     if name == "installed":
-        engine = _engine(name, _system_path())
+        engine = _engine(name, _system_path(), floor=floor)
     else:
         sources = None
         if name != "own":
@@ -73,7 +76,7 @@ def obtain(name: str | None = None, say: Callable[[str], None] = lambda _: None)
         root = unpack(name, sources, say)
         path = f"{root}/usr/bin:{root}/usr/sbin:{_system_path()}"
         plugins = [root / "usr" / place / "docker/cli-plugins" for place in ("libexec", "lib")]
-        engine = _engine(name, path, plugins)
+        engine = _engine(name, path, plugins, floor=floor)
     engine.program("runc")
     return engine
 
@@ -97,11 +100,12 @@ def _system_path() -> str:
     return f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
 
 
-def _engine(name: str, path: str, plugins: list[Path] | None = None) -> Engine:
+def _engine(name: str, path: str, plugins: list[Path] | None = None, *, floor: tuple[int, int]) -> Engine:
     version = _version(path)
-    if version < FLOOR:
+    if version < floor:
         raise Refusal(
-            f"the Docker of engine {name} is {version[0]}.{version[1]}; the tests need 25.0 or newer"
+            f"the Docker of engine {name} is {version[0]}.{version[1]}; "
+            f"the tests need {floor[0]}.{floor[1]} or newer"
         )
     # The user's own configuration of the client, with its plugins and credentials, stays out of tests.
     docker_config = cache_dir() / f"docker-config-{name}"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.engine.daemon import FLAGS, Daemon
 from tests.engine.machine import Machine
-from tests.engine.obtain import Engine
+from tests.engine.obtain import Engine, obtain
 from tests.engine.repositories import Repositories
 
 Finding = Mapping[str, str]
@@ -168,6 +168,34 @@ def test_a_daemon_that_listens_on_tcp(machine: Machine) -> None:
         patient.daemon.flags = FLAGS
         patient.daemon.restart()
         assert set(problems(machine, "gpu-a")) <= USUAL
+
+
+def test_an_engine_that_is_too_old_and_is_upgraded(machine: Machine) -> None:
+    old = obtain("bookworm", floor=(20, 10))
+    with Patient(machine) as patient:
+        patient.daemon.stop()
+        patient.daemon.engine = old
+        # All that it knows of what is asked for: with another key it does not start.
+        patient.daemon.config_file.write_text(json.dumps({"authorization-plugins": ["rediacc-gpu-a"]}))
+        patient.daemon.start()
+        found = problems(machine, "gpu-a")["engine-version"]
+        assert found["status"] == "failure"
+        assert "Docker 20.10" in found["found"]
+        assert "CVE-2024-41110" in found["why"]
+        assert "apt-get install --only-upgrade docker.io" in found["fix"]
+        # What that does: the programs are newer ones, and the daemon is started anew.
+        patient.daemon.stop()
+        patient.daemon.engine = machine.engine
+        run(machine, "renet repo repair gpu-a")
+        patient.daemon.start()
+        assert set(problems(machine, "gpu-a")) <= USUAL
+
+
+def test_an_engine_without_the_fix_for_large_bodies(machine: Machine) -> None:
+    with Patient(machine):
+        found = problems(machine, "gpu-a")["engine-version"]
+        assert found["status"] == "warning"
+        assert "CVE-2026-34040" in found["found"]
 
 
 def test_a_spec_that_offers_its_devices_to_builds(machine: Machine) -> None:

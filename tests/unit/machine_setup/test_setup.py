@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from machine_setup.doctor.facts import MachineFacts
+from machine_setup.doctor.finding import Finding, Status
+from machine_setup.doctor.spec_checks import driver_current
 from spec.layout import Layout
 from spec.registry import read
 from tests.unit.machine_setup.conftest import Box
 from tests.unit.machine_setup.stand_ins import SPEC, SPEC_WSL, StandIns
 from tests.unit.machine_setup.trees import (
+    PROPRIETARY,
     UUID_0,
     UUID_1,
     MachineTree,
@@ -169,9 +173,18 @@ def test_what_the_refresh_service_wrote_is_no_difference(box: MakeBox) -> None:
 def test_a_new_driver_gets_a_new_spec(box: MakeBox) -> None:
     machine = equipped(box)
     machine.setup()
+    machine.tree.nvidia_driver(PROPRIETARY.replace("535.129.03", "550.54.15"))
     machine.stand_ins.write("spec.yaml", SPEC.replace("535.129.03", "550.54.15"))
+    (found,) = doctors_view_of_the_driver(machine)
+    assert (found.status, found.fix) == (Status.FAILURE, "renet setup")
     machine.setup()
     assert "libcuda.so.550.54.15" in machine.layout.nvidia_spec.read_text()
+    (found,) = doctors_view_of_the_driver(machine)
+    assert found.status is Status.OK
+
+
+def doctors_view_of_the_driver(machine: Box) -> tuple[Finding, ...]:
+    return tuple(driver_current(MachineFacts(machine.layout, read([machine.layout.cdi_dir]))))
 
 
 def test_a_card_that_is_gone_takes_its_devices_with_it(box: MakeBox) -> None:

@@ -1,9 +1,10 @@
 """The bodies that the gate inspects: every field of the Docker API from 1.41 to 1.56, by its exact name and
 type.
 
-Read in moby's ``api/types`` (v25.0 to master of 2026-08). `since` and `until` are API versions; a field
-outside them is ignored by dockerd, and judged all the same. `rule` names the rule that looks at the field;
-a field without one is harmless at any value of its type. What is not here is refused as ``unknown-field``.
+Read in moby's ``api/types`` (v25.0 to master of 2026-08) and in its API history since (29.8). `since` and
+`until` are API versions; a field outside them is ignored by dockerd, and judged all the same. `rule` names
+the rule that looks at the field; a field without one is harmless at any value of its type. What is not here
+is refused as ``unknown-field``.
 """
 
 from plugin.fields import (
@@ -188,6 +189,8 @@ HOST_CONFIG = {
         ShmSize=INTEGER,
         Init=BOOLEAN,
     ),
+    # Since Docker 29.8.0: the umask of the container's own processes.
+    "Umask": Field(integer(32, signed=False), since="1.56"),
     "ConsoleSize": Field(list_of(_UNSIGNED)),
     "Binds": Field(STRINGS, rule="bind-hardware, bind-control, bind-system"),
     "Mounts": Field(list_of(_MOUNT), rule="bind-hardware, bind-control, bind-system, raw-mount"),

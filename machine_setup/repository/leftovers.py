@@ -45,7 +45,7 @@ def belonging(exec_root: Path, cgroup: Path) -> set[int]:
     ours = {namespace(os.getpid(), "mnt"), namespace(1, "mnt"), None}
     namespaces = {namespace(pid, "mnt") for pid in pids() if _is_told(pid, exec_root)} - ours
     sharing = {pid for pid in pids() if namespace(pid, "mnt") in namespaces}
-    return sharing | set(_members(cgroup))
+    return sharing | set(members(cgroup))
 
 
 def _is_told(pid: int, exec_root: Path) -> bool:
@@ -85,11 +85,14 @@ def _directories(cgroup: Path) -> list[Path]:
     return [path / cgroup for path in hierarchies if (path / cgroup).is_dir()]
 
 
-def _members(cgroup: Path) -> Iterator[int]:
-    for directory in _directories(cgroup):
-        for file in directory.rglob("cgroup.procs"):
-            with contextlib.suppress(OSError):
-                yield from map(int, file.read_text().split())
+def members(cgroup: Path) -> Iterator[int]:
+    """The processes in `cgroup` and below, in whichever hierarchy; another may remove it meanwhile."""
+    for top in _directories(cgroup):
+        # Path.rglob would end with the directory that it meets no more; os.walk goes past it.
+        for directory, _, files in os.walk(top):
+            if "cgroup.procs" in files:
+                with contextlib.suppress(OSError):
+                    yield from map(int, Path(directory, "cgroup.procs").read_text().split())
 
 
 def remove_cgroup(cgroup: Path) -> None:

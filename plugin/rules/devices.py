@@ -32,11 +32,11 @@ def raw_device(devices: Sequence[Device], context: Context) -> Iterator[Denial]:
         path = device.get("PathOnHost") or ""
         field = f"HostConfig.Devices[{position}]"
         if _LOOKS_LIKE_CDI.fullmatch(path):
-            # Clients before 25 take a CDI name for a path.
+            # The docker command before 25 and Compose before 2.30 take a CDI name for a path.
             yield Denial(
                 "raw-device",
                 f"this docker client is too old to ask for {path}",
-                "Update it to 25 or newer; the request itself is right",
+                "Update it: docker to 25, docker compose to 2.30, or newer; the request itself is right",
                 field,
             )
         else:

@@ -81,9 +81,10 @@ class Attacker:
             connection.settimeout(30)
             connection.connect(str(self.daemon.socket))
             answer = b""
-            # A daemon that refuses does not always read the body to its end.
+            # A daemon that refuses does not always read the body to its end, and its answer is there already.
             with contextlib.suppress(ConnectionError):
                 connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+            with contextlib.suppress(ConnectionError):
                 while piece := connection.recv(65536):
                     answer += piece
         return answer.decode("utf-8", "replace")

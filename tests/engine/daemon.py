@@ -196,6 +196,11 @@ class Daemon:
             "compose", "-p", "project", "-f", str(file), *arguments, check=check, timeout=timeout
         )
 
+    def compose_version(self) -> tuple[int, int]:
+        """The version of the client's Compose, which need not fit the engine's."""
+        major, minor, *_ = self.docker("compose", "version", "--short").stdout.removeprefix("v").split(".")
+        return int(major), int(minor)
+
     def load_image(self, name: str = IMAGE) -> None:
         """Imports the busybox image through the API: a plugin must allow it."""
         archive = self.directory / "image.tar"

@@ -69,9 +69,11 @@ def _cgroups(name: str) -> list[Path]:
 
 def _members(name: str) -> Iterator[int]:
     for top in _cgroups(name):
-        for procs in top.rglob("cgroup.procs"):
-            with suppress(OSError):
-                yield from (int(line) for line in procs.read_text().split())
+        # Unlike Path.rglob, os.walk goes past what is removed meanwhile.
+        for directory, _, files in os.walk(top):
+            if "cgroup.procs" in files:
+                with suppress(OSError):
+                    yield from (int(line) for line in Path(directory, "cgroup.procs").read_text().split())
 
 
 def _retry_rmdir(directory: Path) -> None:

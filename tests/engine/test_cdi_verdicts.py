@@ -17,9 +17,11 @@ from tests.unit.spec.test_registry import build
 from tests.unit.spec.vectors import cases
 
 # An engine's library reads the versions up to its own, and knows the fields that came with them.
+_OF_1_1 = r"1\.1\.0|netDev|schemata|enableMonitoring"
 NEWER = {
-    (26, 1): r"1\.1\.0|1\.0\.0|0\.8\.0|netDev|schemata|enableMonitoring",
-    (28, 5): r"1\.1\.0|netDev|schemata|enableMonitoring",
+    (26, 1): rf"{_OF_1_1}|1\.0\.0|0\.8\.0",
+    (28, 5): _OF_1_1,
+    (29, 1): _OF_1_1,
 }
 # What the library took and refused before 1.1.0, its newest version, which our verdicts follow.
 CHANGED = {"rdt-root", "rdt-old-cmt"}

@@ -187,10 +187,12 @@ def test_a_daemon_that_was_killed_leaves_nothing_running_and_starts_again(machin
 
 
 def test_keep_data_keeps_the_data(machine: Repositories) -> None:
-    repository = machine.create("gpu-a")
+    machine.create("gpu-a")
+    machine.docker("gpu-a", "run", "--rm", "--network=none", "-v", "data:/d", "busybox", "touch", "/d/kept")
     done = machine.answer("repo", "delete", "gpu-a", "--keep-data")
-    assert done["keptData"] == str(machine.layout.repository_dir(repository.guid))
-    assert (machine.layout.data_root(repository.guid) / "image").is_dir()
+    kept = machine.layout.data_root(str(done["guid"]))
+    assert done["keptData"] == str(kept.parent)
+    assert (kept / "volumes/data/_data/kept").exists()
     assert machine.answer_list() == []
 
 

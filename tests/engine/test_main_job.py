@@ -12,6 +12,8 @@ from tests.engine.obtain import Engine
 
 REPOSITORY = "gpu-a"
 ZERO, ONE, ALL = "nvidia.com/gpu=0", "nvidia.com/gpu=1", "nvidia.com/gpu=all"
+#: The first Compose that knows `gpus:`, and CDI names among `devices:`.
+COMPOSE_WITH_CDI = (2, 30)
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,6 @@ def test_every_other_way_to_hardware_is_refused(
 @pytest.mark.parametrize(
     "lines",
     [
-        ["gpus: all"],
         ["runtime: nvidia"],
         ["deploy: {resources: {reservations: {devices: [{driver: nvidia, count: 1, capabilities: [gpu]}]}}}"],
         ["device_cgroup_rules: ['c 10:229 rwm']"],
@@ -113,12 +114,27 @@ def test_composes_ways_to_hardware_are_refused_with_the_cdi_form_named(
     assert "nvidia.com/gpu=" in done.stderr
 
 
+def test_composes_gpus_are_refused_with_the_cdi_form_named(gated: Gated) -> None:
+    gated.machine.renet("gpu", "grant", REPOSITORY, "--device", ALL)
+    service = _service("gpus: all", "command: 'true'")
+    done = gated.daemon.compose(service, "up", "--no-start", check=False)
+    if gated.daemon.compose_version() >= COMPOSE_WITH_CDI:
+        assert f"authorization denied by plugin rediacc-{REPOSITORY}: " in done.stderr
+        assert "nvidia.com/gpu=" in done.stderr
+    else:  # it leaves the key out of what it asks for
+        form = "--format={{len .HostConfig.DeviceRequests}}"
+        assert gated.daemon.docker("inspect", form, "project-job-1").stdout == "0\n"
+        gated.daemon.compose(service, "down")
+
+
 def test_composes_devices_work_with_a_grant(gated: Gated) -> None:
     service = _service(f"devices: ['{ZERO}']", "command: ['open-device', '/dev/nvidia0']")
+    knows = gated.daemon.compose_version() >= COMPOSE_WITH_CDI
     refused = gated.daemon.compose(service, "run", "--rm", "job", check=False)
-    assert f"has no grant for {ZERO}" in refused.stderr
+    assert (f"has no grant for {ZERO}" if knows else "docker compose to 2.30, or newer") in refused.stderr
     gated.machine.renet("gpu", "grant", REPOSITORY, "--device", ZERO)
-    assert "opened /dev/nvidia0" in gated.daemon.compose(service, "run", "--rm", "job").stdout
+    granted = gated.daemon.compose(service, "run", "--rm", "job", check=False)
+    assert ("opened /dev/nvidia0" in granted.stdout) == knows, granted.stderr
 
 
 def test_privileged_exec_is_refused(gated: Gated) -> None:

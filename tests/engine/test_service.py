@@ -21,7 +21,9 @@ from tests.gate_process import PING, REQUEST, GateProcess, ask, connect, wait_un
 
 ALLOWED = {"Allow": True}
 REPOSITORY = "gpu-a"
-CREATE = "/v1.43/containers/create"
+#: The oldest API version of a current Docker (29.0 and later), and the newest of the oldest (25.0).
+API = "/v1.44"
+CREATE = f"{API}/containers/create"
 # No such image: what passes the gate is answered 404 and leaves nothing behind.
 HARMLESS = json.dumps({"Image": "none", "HostConfig": {}}).encode()
 FORBIDDEN = json.dumps(
@@ -81,7 +83,7 @@ class Load:
                 for name, method, target, body in (
                     ("ping", "GET", "/_ping", b""),
                     ("forbidden", "POST", CREATE, FORBIDDEN),
-                    ("list", "GET", "/v1.43/containers/json", b""),
+                    ("list", "GET", f"{API}/containers/json", b""),
                     ("harmless", "POST", CREATE, HARMLESS),
                 ):
                     connection.request(method, target, body, {"Content-Type": "application/json"})

@@ -221,9 +221,25 @@ def chunked(a: Attacker) -> str:
     )
 
 
+OVER_1_MIB = {"x": "a" * 1_100_000}
+
+
 def big_body(a: Attacker) -> str:
-    fields = {"Labels": {"x": "a" * 1_100_000}, "HostConfig": {"Privileged": True}}
+    fields = {"Labels": OVER_1_MIB, "HostConfig": {"Privileged": True}}
     return a.run_raw("POST /containers/create", a.body(opens(a.gpu.host_path), **fields))
+
+
+def hides_large_bodies(a: Attacker) -> bool:
+    """Whether the gate is not shown a body of that size, be it harmless.
+
+    Upstream's engines before 29.3.1 hide it (CVE-2026-34040); a distribution's may have the fix under any
+    number.
+    """
+    created = a.raw("POST /containers/create", a.body("true", Labels=OVER_1_MIB))
+    hidden = "its body is missing or hidden" in created
+    assert hidden or " 201 " in created.splitlines()[0]
+    a.finish(created)
+    return hidden
 
 
 def invalid_utf8(a: Attacker) -> str:

@@ -329,6 +329,8 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"Mounts": [{"Type": "tmpfs", "Target": "/t", "TmpfsOptions": {"Options": [["noexec"]]}}]}, ""),
     ({"Mounts": [{"Type": "tmpfs", "Target": "/t", "TmpfsOptions": {"Options": [["bind"]]}}]}, "raw-mount"),
     ({"Mounts": [{"Type": "image", "Source": "busybox", "Target": "/t"}]}, ""),
+    ({"Umask": 0o027}, ""),
+    ({"Umask": -1}, "unreadable-request"),
     ({"Devices": []}, ""),
     ({"Devices": [{}]}, "raw-device"),
     ({"DeviceCgroupRules": [""]}, "device-cgroup-rule"),

@@ -3,8 +3,6 @@
 import click
 
 from grants_cli import complete
-from grants_cli.store import GrantStore
-from machine_setup.doctor import examine
 from machine_setup.doctor.finding import Finding, Status
 from spec.console import emit, layout, output_option
 from spec.errors import UntrustedError
@@ -31,6 +29,9 @@ def doctor(ctx: click.Context, repo: str | None, verbose: bool) -> None:
     renet doctor
     renet doctor gpu-a -v
     """
+    from grants_cli.store import GrantStore
+    from machine_setup.doctor import examine
+
     store = GrantStore(layout())
     findings: tuple[Finding, ...] = ()
     if repo is None:

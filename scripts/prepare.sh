@@ -10,7 +10,7 @@
 VENV=.venv
 
 # What starting daemons and the image of the tests need. (git and a compiler: nothing here needs them.)
-ENGINE_PACKAGES=(runc:runc busybox:busybox-static iptables:iptables nft:nftables ip:iproute2 unshare:util-linux systemd-socket-activate:systemd)
+ENGINE_PACKAGES=(runc:runc busybox:busybox-static iptables:iptables nft:nftables ip:iproute2 unshare:util-linux)
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -86,8 +86,12 @@ _python() {
   return 1
 }
 
+# Silent, unless it fails: then the end of what it said, packages' own complaints included.
 _apt() {
-  DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@" </dev/null >/dev/null
+  local said
+  said=$(DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null 2>&1) && return
+  tail -n 20 <<<"$said" >&2
+  return 1
 }
 
 # The tests start an sshd of their own: installing the package must not open the machine's port 22.

@@ -10,7 +10,7 @@ from tests.engine.unpack import cache_dir, locked
 from tests.lab.build import PROJECT
 
 SUITE = "trixie"
-_UNWANTED = shutil.ignore_patterns(
+UNWANTED = shutil.ignore_patterns(
     ".git", ".venv", ".cache", "*_cache", "__pycache__", ".hypothesis", "build", "dist"
 )
 _APT = "apt-get -qq -o APT::Sandbox::User=root -o Dpkg::Use-Pty=0"
@@ -53,7 +53,7 @@ class Builder:
     def build(self) -> Path:
         """The package of this checkout."""
         shutil.rmtree(self.root / "src", ignore_errors=True)
-        shutil.copytree(PROJECT, self.source, ignore=_UNWANTED)
+        shutil.copytree(PROJECT, self.source, ignore=UNWANTED)
         # Nothing to do but for a new build dependency.
         self.run(f"{_APT} --yes build-dep /src/package; cd /src/package; dpkg-buildpackage -us -uc -b")
         (package,) = (self.root / "src").glob("*.deb")

@@ -2,6 +2,8 @@
 
 import json
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -69,8 +71,15 @@ def test_a_container_that_cannot_be_read_is_not_carried_over_silently(original: 
         fork.make_own(original, original)
 
 
-def test_a_copy_keeps_what_overlayfs_keeps_in_its_files(tmp_path: Path) -> None:
-    source, target = tmp_path / "source", tmp_path / "target"
+@pytest.fixture
+def tmpfs() -> Iterator[Path]:
+    """A directory in memory: in a container all others are on an overlayfs, which takes no whiteout."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
+        yield Path(name)
+
+
+def test_a_copy_keeps_what_overlayfs_keeps_in_its_files(tmpfs: Path) -> None:
+    source, target = tmpfs / "source", tmpfs / "target"
     source.mkdir()
     (source / "file").write_text("x")
     os.link(source / "file", source / "link")

@@ -10,8 +10,12 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-PACKAGES = ("spec", "grants_cli", "plugin", "machine_setup")
+import grants_cli
+import machine_setup
+import plugin
+import spec
+
+PACKAGES = (spec, grants_cli, plugin, machine_setup)
 ROOT_ERROR = "RediaccError"
 # What makes a denial: its rule, what is refused, and what to do.
 DENIALS = {"Denial": 3, "relaxable": 2}
@@ -29,7 +33,9 @@ class Message:
 
 def messages() -> tuple[list[Message], list[Message]]:
     """The errors of the commands, and the denials of the gate: each once, sorted."""
-    trees = [ast.parse(path.read_text()) for name in PACKAGES for path in sorted((ROOT / name).rglob("*.py"))]
+    # Wherever they were imported from: a checkout, or what was installed.
+    places = [Path(package.__file__).parent for package in PACKAGES if package.__file__]
+    trees = [ast.parse(path.read_text()) for place in places for path in sorted(place.rglob("*.py"))]
     codes = _error_codes(trees)
     errors, denials = set[Message](), set[Message]()
     for tree in trees:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import plugin
 from grants_cli.grants import Grant
 from grants_cli.refs import Ref
 from grants_cli.register import Register, Repository
@@ -168,7 +169,7 @@ def test_the_places_of_the_machine_are_closed(layout: Layout, ask: Callable[...,
         layout.plugin_dir,
         layout.cdi_dir,
         layout.daemon_json("gpu-a"),
-        Path(__file__).parents[3] / "plugin",
+        Path(plugin.__file__).parent,
     ):
         assert bind(path) == "bind-control", path
     assert bind(layout.root / "elsewhere") == ""

@@ -41,7 +41,11 @@ for path in "$@"; do
   mkdir -p "$root$path"
   mount --bind -o ro "$path" "$root$path"
 done
-exec chroot "$root" sh -c 'cd /root/clone && exec sh -euc "$1"' sh "$command"
+# No chroot: whoever enters another process's mount namespace leaves it (setns(2)), for the host's files.
+cd "$root"
+mkdir host
+pivot_root . host
+exec sh -euc 'umount --lazy /host; rmdir /host; cd /root/clone; exec sh -euc "$1"' sh "$command"
 """
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # What this machine's apt and pip need to reach their mirrors. The system's packages write in some of these:

@@ -72,6 +72,8 @@ def adopt(
             click.echo(f"  {deviation.key}: {deviation.found}; must be {deviation.wanted}: {deviation.why}")
         if repair.changed:
             click.echo(f"changed {repository.daemon_json}; the old file is {repair.backup or 'none'}")
+            if repair.drop_in:
+                click.echo(f"{repair.drop_in} takes the flags away")
             click.echo("restart the daemon: systemctl restart docker; renet gate serve must run by then")
         elif repair.deviations:
             click.echo(f"to change it: renet repo adopt {ref} --socket {socket} --fix")
@@ -82,6 +84,7 @@ def adopt(
             "deviations": [_record(deviation) for deviation in repair.deviations],
             "changed": repair.changed,
             "backup": str(repair.backup) if repair.backup else None,
+            "dropIn": str(repair.drop_in) if repair.drop_in else None,
         },
         show,
     )

@@ -7,7 +7,8 @@ A block is fenced as ``sh``. Before the first one, a page says where its command
 * ``lab``: as root on a bare Debian machine with systemd and two render nodes;
 * ``container``: as root in such a clone, with a base image and wheels, on a machine with a repository gpu-a;
 * ``checkout``: as root in a clone of this repository;
-* ``operator``: at a desk whose ssh reaches such a bare machine as lab.example.org, with wheels for it.
+* ``operator``: at a desk, in such a clone, whose ssh reaches such a bare machine as lab.example.org, with
+  wheels for it.
 
 All blocks of one page and place are typed into one shell. A line that ends in ``# refused`` must fail.
 """

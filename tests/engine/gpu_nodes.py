@@ -25,5 +25,5 @@ mount --move "$new" /dev
 def make_nodes(daemon: Daemon, nodes: Mapping[str, tuple[int, int]]) -> None:
     """Give the running `daemon` a /dev with these character devices (a path below /dev -> major, minor)."""
     words = [str(word) for path, numbers in nodes.items() for word in (path, *numbers)]
-    enter = ["nsenter", "--mount", f"--target={daemon.pid}", "sh", "-euc", MAKE, "sh"]
+    enter = ["nsenter", "--mount", "--root", f"--target={daemon.pid}", "sh", "-euc", MAKE, "sh"]
     subprocess.run([*enter, str(daemon.directory / "dev"), *words], check=True)

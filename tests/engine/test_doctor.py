@@ -175,8 +175,12 @@ def test_an_engine_that_is_too_old_and_is_upgraded(machine: Machine) -> None:
     with Patient(machine) as patient:
         patient.daemon.stop()
         patient.daemon.engine = old
-        # All that it knows of what is asked for: with another key it does not start.
-        patient.daemon.config_file.write_text(json.dumps({"authorization-plugins": ["rediacc-gpu-a"]}))
+        # All that it knows of what is asked for, and its own key outside the machine's /etc/docker.
+        known = {
+            "authorization-plugins": ["rediacc-gpu-a"],
+            "deprecated-key-path": str(patient.daemon.directory / "key.json"),
+        }
+        patient.daemon.config_file.write_text(json.dumps(known))
         patient.daemon.start()
         found = problems(machine, "gpu-a")["engine-version"]
         assert found["status"] == "failure"
@@ -319,7 +323,7 @@ def test_a_created_daemon_whose_view_is_gone(engine: Engine) -> None:
     with Repositories(engine) as machine:
         machine.create("gpu-a", image=False)
         assert set(problems(machine)) <= USUAL
-        enter = ["nsenter", f"--mount=/proc/{machine.daemon_pid('gpu-a')}/ns/mnt"]
+        enter = ["nsenter", "--mount", "--root", f"--target={machine.daemon_pid('gpu-a')}"]
         subprocess.run([*enter, "umount", "/etc/cdi"], check=True)
         assert problems(machine)["view-in-place"]["status"] == "failure"
         machine.end("gpu-a")

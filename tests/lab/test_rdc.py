@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 from tests.lab.build import PROJECT
 from tests.lab.image import Image
 from tests.lab.machine import Machine
+from tests.lab.package import UNWANTED
 from tests.pages import script
 from tests.remote.machine import Operator, operator
 from tests.remote.source import NEXT, next_version
@@ -50,7 +52,7 @@ class Desk:
         environ = self._somebody.environ | {"REDIACC_SSH": self._ssh, "PATH": f"{home}:{os.environ['PATH']}"}
         typed = subprocess.run(
             ["bash", "-c", script(page, "operator")],
-            cwd=self.wheelhouse.parent,
+            cwd=self.wheelhouse.parent,  # a clone of this repository
             env=environ,
             capture_output=True,
             text=True,
@@ -93,8 +95,9 @@ def desk(lab_image: Image, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with ExitStack() as stack:
         machine = stack.enter_context(Machine(lab_image))
         somebody = stack.enter_context(operator(tmp_path_factory.mktemp("operator")))
-        wheels = tmp_path_factory.mktemp("desk") / "wheels"
-        yield Desk(machine, somebody, wheels_for(machine, wheels))
+        clone = tmp_path_factory.mktemp("desk") / "clone"
+        shutil.copytree(PROJECT, clone, ignore=UNWANTED)
+        yield Desk(machine, somebody, wheels_for(machine, clone / "wheels"))
 
 
 def test_from_nothing_to_a_container_with_a_device(desk: Desk) -> None:

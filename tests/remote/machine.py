@@ -52,16 +52,17 @@ class Machine:
     namespace: str = ""
     keys: dict[str, Path] = field(default_factory=dict)
 
+    @property
+    def enter(self) -> list[str]:
+        """What makes the command that follows one of the machine, run by root without SSH."""
+        there = f"/proc/{self.sshd.pid}"
+        # Entering a mount namespace that was made in a chroot leaves the chroot, and would be this machine.
+        return ["nsenter", f"--mount={there}/ns/mnt", f"--net={there}/ns/net", f"--root={there}/root", "--"]
+
     def run(self, *command: str, stdin: bytes = b"") -> str:
         """What `command`, run by root on the machine without SSH, prints; raises when it fails."""
-        enter = [
-            "nsenter",
-            f"--mount=/proc/{self.sshd.pid}/ns/mnt",
-            f"--net=/proc/{self.sshd.pid}/ns/net",
-            "--",
-        ]
         result = subprocess.run(
-            [*enter, *command], input=stdin, capture_output=True, timeout=120, check=False
+            [*self.enter, *command], input=stdin, capture_output=True, timeout=120, check=False
         )
         assert result.returncode == 0, (command, result.stdout, result.stderr)
         return result.stdout.decode()

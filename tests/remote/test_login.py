@@ -249,9 +249,10 @@ def test_nothing_listens_or_nobody_has_the_name(bare: NewMachine, somebody: Oper
 
 def _hold_lock(there: Machine) -> "subprocess.Popen[bytes]":
     """Somebody on the machine who holds the lock of its grants, until stdin is closed."""
-    enter = ["nsenter", f"--mount=/proc/{there.sshd.pid}/ns/mnt", "--"]
     script = "mkdir -p /etc/rediacc/gpu; exec flock /etc/rediacc/gpu/grants.lock sh -c 'echo held; cat'"
-    holder = subprocess.Popen([*enter, "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    holder = subprocess.Popen(
+        [*there.enter, "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert holder.stdout
     assert holder.stdout.readline() == b"held\n"
     return holder

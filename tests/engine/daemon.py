@@ -23,6 +23,8 @@ from tests.engine.obtain import Engine
 
 START_TIMEOUT = 30.0
 STOP_TIMEOUT = 20.0
+#: The first Compose that knows `gpus:`, and CDI names among `devices:`.
+COMPOSE_WITH_CDI = (2, 30)
 
 # No bridge and no firewall rules: containers that name no network get none. Flags and daemon.json may not
 # both name an option, so what tests vary (plugins, CDI, runtimes, builder) stays out of the flags.

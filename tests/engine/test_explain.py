@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.engine.daemon import Daemon
+from tests.engine.daemon import COMPOSE_WITH_CDI, Daemon
 from tests.engine.image import IMAGE
 from tests.engine.machine import Machine
 from tests.engine.obtain import Engine
@@ -63,7 +63,10 @@ def test_the_corrected_file_runs(machine: Machine, daemon: Daemon, tmp_path: Pat
         "allowed"
     ]
     done = daemon.docker("compose", "-f", str(better), "up", check=False, cwd=tmp_path)
-    assert "opened /dev/nvidia0" in done.stdout
+    if daemon.compose_version() >= COMPOSE_WITH_CDI:
+        assert "opened /dev/nvidia0" in done.stdout
+    else:
+        assert "docker compose to 2.30, or newer" in done.stderr
     daemon.docker("compose", "-f", str(better), "down", "-v", cwd=tmp_path)
 
 

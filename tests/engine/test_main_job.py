@@ -6,14 +6,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.engine.daemon import Daemon
+from tests.engine.daemon import COMPOSE_WITH_CDI, Daemon
 from tests.engine.machine import Machine
 from tests.engine.obtain import Engine
 
 REPOSITORY = "gpu-a"
 ZERO, ONE, ALL = "nvidia.com/gpu=0", "nvidia.com/gpu=1", "nvidia.com/gpu=all"
-#: The first Compose that knows `gpus:`, and CDI names among `devices:`.
-COMPOSE_WITH_CDI = (2, 30)
 
 
 @dataclass(frozen=True)

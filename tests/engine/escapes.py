@@ -173,21 +173,21 @@ ATTEMPTS = (
     Attempt(
         "escaped-slash-in-the-path", "unreadable-request", privileged(PRIVILEGED, "POST /containers%2Fcreate")
     ),
-    Attempt("odd-version", "unreadable-request", privileged(PRIVILEGED, "POST /v1.047/containers/create")),
+    Attempt("odd-version", "unreadable-request", privileged(PRIVILEGED, "POST /v1.044/containers/create")),
     Attempt(
         "version-with-more-parts",
         "unreadable-request",
-        privileged(PRIVILEGED, "POST /v1.47.0.9/containers/create"),
+        privileged(PRIVILEGED, "POST /v1.44.0.9/containers/create"),
     ),
     Attempt(
         "version-with-a-dot-behind",
         "unreadable-request",
-        privileged(PRIVILEGED, "POST /v1.47./containers/create"),
+        privileged(PRIVILEGED, "POST /v1.44./containers/create"),
     ),
     Attempt(
         "absolute-target",
         "unreadable-request",
-        privileged(PRIVILEGED, "POST http://docker/v1.47/containers/create"),
+        privileged(PRIVILEGED, "POST http://docker/v1.44/containers/create"),
     ),
     Attempt(
         "bad-fragment-hides-the-body",

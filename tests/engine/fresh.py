@@ -89,7 +89,7 @@ class Fresh:
 def fresh(suite: str) -> Iterator[Fresh]:
     """A bare Debian `suite`, removed on exit."""
     base = _base(suite)
-    with tempfile.TemporaryDirectory(prefix="gate-fresh-") as name:
+    with tempfile.TemporaryDirectory(prefix="gate-fresh-") as name, _able_to_hold_changes(Path(name)):
         directory = Path(name)
         for part in ("root", "upper/root", "upper/etc/apt/apt.conf.d", "work"):
             (directory / part).mkdir(parents=True)
@@ -103,6 +103,20 @@ def fresh(suite: str) -> Iterator[Fresh]:
         (directory / "upper/etc/apt/apt.conf.d/99machine").write_text(_apt_settings())
         shutil.copytree(PROJECT, directory / "upper/root/clone", ignore=UNWANTED)
         yield Fresh(base, directory)
+
+
+@contextmanager
+def _able_to_hold_changes(directory: Path) -> Iterator[None]:
+    """An overlay's changes cannot lie on an overlay, which a container's /tmp is: there memory has them."""
+    kind = subprocess.run(["stat", "-f", "-c", "%T", directory], check=True, capture_output=True, text=True)
+    if kind.stdout != "overlayfs\n":
+        yield
+        return
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", directory], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", directory], check=True)
 
 
 def _base(suite: str) -> Path:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.lab.fresh import fresh
+from tests.engine.fresh import fresh
 from tests.pages import commands
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("suite", ["bookworm", "trixie"])

@@ -54,8 +54,8 @@ def image(place: Path, wheelhouse: Path) -> Path:
         assert done.returncode == 0, done
         # Repositories are refused on a machine without Docker.
         base.run("ln", "-s", obtain().program("dockerd"), "/usr/local/bin/dockerd")
-        save_image(base, place / "image")
-    return place / "image"
+        save_image(base, place / "image.tar")
+    return place / "image.tar"
 
 
 _count = itertools.count()

@@ -7,7 +7,6 @@ once and not for each test.
 
 import contextlib
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -115,19 +114,19 @@ class Machine:
 
 _SETUP = r"""
 set -e
-base=$1 lower=$2 user=$3 python=$4; shift 4
+base=$1 image=$2 user=$3 python=$4; shift 4
 mount -t tmpfs -o mode=755 machine "$base/mnt"
+mkdir "$base/mnt/upper"
+[ -z "$image" ] || tar -C "$base/mnt/upper" --xattrs --xattrs-include="*" -xpf "$image"
 for place in "$@"; do
   mkdir -p "$base/mnt/upper/$place" "$base/mnt/work/$place" "/$place"
   chmod --reference="/$place" "$base/mnt/upper/$place"
-  under="/$place"
-  [ -z "$lower" ] || under="$lower/$place:/$place"
-  layers="lowerdir=$under,upperdir=$base/mnt/upper/$place,workdir=$base/mnt/work/$place"
+  layers="lowerdir=/$place,upperdir=$base/mnt/upper/$place,workdir=$base/mnt/work/$place"
   mount -t overlay overlay -o "$layers" "/$place"
 done
 rm -rf /root/.ssh /root/.bashrc /root/.profile
 mount -t tmpfs -o mode=755 run /run
-[ -n "$lower" ] || rm -rf /etc/rediacc /etc/cdi /var/lib/rediacc /opt/rediacc /usr/local/bin/renet
+[ -n "$image" ] || rm -rf /etc/rediacc /etc/cdi /var/lib/rediacc /opt/rediacc /usr/local/bin/renet
 ln -sf "$python" /usr/local/bin/python3
 id "$user" >/dev/null 2>&1 || useradd --create-home --shell /bin/sh --password '*' "$user"
 echo "$user ALL=(ALL) NOPASSWD: ALL" >/etc/sudoers.d/zz-test
@@ -293,6 +292,6 @@ def operator(home: Path, namespace: str = "") -> Iterator[Operator]:
 
 def save_image(made: Machine, image: Path) -> None:
     """Keep what differs on the machine, to start others from."""
-    shutil.rmtree(image, ignore_errors=True)
-    image.mkdir(parents=True)
-    made.run("sh", "-c", 'cp -a "$1/mnt/upper/." "$2/"', "-", str(made.directory), str(image))
+    # An archive: where this is a container, its disk is an overlay itself, and takes no other's whiteouts.
+    pack = 'tar -C "$1/mnt/upper" --xattrs --xattrs-include="*" -cpf "$2" .'
+    made.run("sh", "-c", pack, "-", str(made.directory), str(image))

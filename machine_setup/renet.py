@@ -67,7 +67,11 @@ _GATE = LazyGroup(
 
 @click.group(
     cls=LazyGroup,
-    lazy={"doctor": "machine_setup.doctor.commands:doctor", "setup": "machine_setup.setup.command:setup"},
+    lazy={
+        "completion": "machine_setup.completion:completion",
+        "doctor": "machine_setup.doctor.commands:doctor",
+        "setup": "machine_setup.setup.command:setup",
+    },
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option(

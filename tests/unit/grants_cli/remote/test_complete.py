@@ -102,8 +102,14 @@ def test_the_cache_is_the_owners_alone() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_has_its_script(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("module", "variable"),
+    [("grants_cli.rdc", "_RDC_COMPLETE"), ("machine_setup.renet", "_RENET_COMPLETE")],
+)
+def test_each_shell_has_its_script(
+    module: str, variable: str, shell: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.undo()
-    command = [sys.executable, "-m", "grants_cli.rdc", "completion", shell]
+    command = [sys.executable, "-m", module, "completion", shell]
     script = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert f"_RDC_COMPLETE={shell}_complete" in script
+    assert f"{variable}={shell}_complete" in script

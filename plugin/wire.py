@@ -19,8 +19,8 @@ REQUEST = b"AuthZPlugin.AuthZReq"
 RESPONSE = b"AuthZPlugin.AuthZRes"
 
 _END = b"\r\n\r\n"
-# Not possessive as a whole: Python 3.11.2, which is Debian 12's, then never matches. A line can be read in one way
-# only, so that going back is short.
+# Not possessive as a whole: Python 3.11.2, which is Debian 12's, then never matches. A line can be read in
+# one way only, so that going back is short.
 # A header that decides where the message ends or what becomes of the connection may not be among the others.
 _OTHER = (
     rb"(?:(?!(?i:content-length|transfer-encoding|connection|keep-alive|expect|upgrade|te|trailer)[ :])"

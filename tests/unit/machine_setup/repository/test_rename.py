@@ -1,8 +1,9 @@
 """A rename keeps identity, data and grants, and moves what is called after the name."""
 
 import json
+import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -21,8 +22,10 @@ GPU = "nvidia.com/gpu=0"
 
 
 @pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    return Layout.at(tmp_path)
+def layout() -> Iterator[Layout]:
+    """Below a short path, whoever runs the test: that of a unix socket has at most 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="gate-") as name:
+        yield Layout.at(name)
 
 
 @pytest.fixture

@@ -34,8 +34,9 @@ def logged(layout: Layout, said: str) -> dict[str, str]:
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         text = layout.gate_log.read_text() if layout.gate_log.exists() else ""
-        for line in text.splitlines():
-            if f'"{reference[1]}"' in line:
+        for line in text.splitlines(keepends=True):
+            # A line without its end is still being written.
+            if f'"{reference[1]}"' in line and line.endswith("\n"):
                 return json.loads(line)  # type: ignore[no-any-return]
         time.sleep(0.02)
     raise AssertionError(f"no line {reference[1]} in the log")

@@ -105,8 +105,9 @@ def _running(machine: Machine) -> str:
 
 
 def _state(machine: Machine) -> str:
-    """When each of the units began, and the container's process."""
+    """When each of the units began, and the container's process. (The timer starts rediacc-views.service.)"""
+    units = "'rediacc-gate*' 'rediacc-docker*' 'rediacc*.slice' rediacc-views.timer rediacc-views.path"
     return machine.run(
-        "systemctl show -p Id,MainPID,ActiveEnterTimestampMonotonic 'rediacc*';"
+        f"systemctl show -p Id,MainPID,ActiveEnterTimestampMonotonic {units};"
         f" {DOCKER} inspect --format '{{{{.State.Pid}}}}' keeper"
     ).stdout
